@@ -1,0 +1,115 @@
+# The commands of the project. `make train` and `make test` set up all that they need: .venv, the packages that
+# pyproject.toml names, the compiled module. CMakeLists.txt builds it; CONTRIBUTING.md says how to work here.
+#
+#   make PYTHON=python3.12 ...   another interpreter; .venv keeps it until you name a third
+#   make train ARGS="--help"     options for the program behind train, test or bench
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+# Nothing from outside .venv, nor another checkout, may take the place of this one.
+unexport PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+.PHONY: setup build train test bench lint format types layers check sanitize clean
+
+# --- set-up ---------------------------------------------------------------------------------------------------------
+
+# .venv/made-from names the interpreter and the folder of .venv. Where they are no longer true, .venv is made anew.
+# The interpreter in .venv stays unless it is gone or PYTHON names another.
+asked := $(if $(filter file default,$(origin PYTHON)),$(BIN)/python,$(PYTHON))
+identity := import sys; print(sys.version.split()[0] + sys.abiflags, sys.base_prefix)
+made_from := $(shell $(asked) -c '$(identity)' 2>/dev/null) in $(CURDIR)
+ifneq "$(made_from)" "$(shell cat .venv/made-from 2>/dev/null)"
+.PHONY: .venv/made-from
+endif
+
+header := import os, sysconfig; print(os.path.join(sysconfig.get_path("include"), "Python.h"))
+or_say = || { echo "needle needs $(1)" >&2; exit 1; }
+
+.venv/made-from:
+	@command -v $(PYTHON) >/dev/null \
+		$(call or_say,Python 3.10 or later; there is no $(PYTHON): apt install python3)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		$(call or_say,Python 3.10 or later; $(PYTHON) is older: choose another with make PYTHON=python3.12)
+	@command -v $${CXX:-c++} >/dev/null $(call or_say,a C++ compiler: apt install g++)
+	@test -e "$$($(PYTHON) -c '$(header)')" \
+		$(call or_say,the C headers of $(PYTHON): apt install python3-dev)
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+		$(call or_say,the venv module of $(PYTHON): apt install python3-venv)
+	$(PYTHON) -m venv --clear .venv
+	@echo "$$($(BIN)/python -c '$(identity)') in $(CURDIR)" > $@
+
+# The module is built below, by Ninja; here pip only links the package and fetches what it needs.
+.venv/installed: pyproject.toml .venv/made-from
+	@echo "fetching packages into .venv (once, a minute at most)"
+	@SKBUILD_WHEEL_CMAKE=0 SKBUILD_EDITABLE_MODE=inplace \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train,dev]'
+	@touch $@
+
+setup: .venv/installed
+
+# --- build ----------------------------------------------------------------------------------------------------------
+
+# One folder for each interpreter, so that a change of interpreter leaves nothing stale.
+tag = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
+configure = $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" \
+	-DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
+ninja = MAKEFLAGS= $(BIN)/ninja  # `make -j` is not for Ninja, which counts its own jobs
+
+build: setup
+	@dir="build/$(tag)"; \
+	[ "$$dir/build.ninja" -nt .venv/installed ] || $(configure) -B "$$dir" --fresh && $(ninja) -C "$$dir"
+
+# --- programs -------------------------------------------------------------------------------------------------------
+
+train: build
+	$(BIN)/python apps/train_mnist.py $(ARGS)
+
+# On two cores `-n 2` would come here.
+test: build
+	$(BIN)/python -m pytest $(ARGS)
+
+bench: build
+	$(BIN)/python -m bench $(ARGS)
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+cpp_files = find src hw_stages -regex '.*\.\(cc\|cpp\|cu\|cuh\|h\)' -exec
+
+check: lint types layers
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(cpp_files) $(BIN)/clang-format --dry-run -Werror {} +
+	@echo "CMake configures without a warning"
+	@! $(configure) -B build/configure --fresh 2>&1 >/dev/null | grep .
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/python -m pytest -q tests/unit/test_import_layers.py tests/unit/test_repository.py
+
+format: setup
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(cpp_files) $(BIN)/clang-format -i {} +
+
+# The module of this build stays in its own folder. The sanitizers must be the first libraries of the process; the
+# memory pool would hide a use after free from them.
+sanitized = build/sanitize-$(tag)
+runtime = $$($${CXX:-g++} -print-file-name=$(1))
+
+sanitize: setup
+	$(configure) -B "$(sanitized)" -DNEEDLE_SANITIZE=ON -DNEEDLE_MODULE_DIR="$(CURDIR)/$(sanitized)/modules"
+	$(ninja) -C "$(sanitized)"
+	LD_PRELOAD="$(call runtime,libasan.so) $(call runtime,libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
+		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 NEEDLE_POOL=0 NEEDLE_MODULE_DIR="$(CURDIR)/$(sanitized)/modules" \
+		$(BIN)/python -m pytest --device cpu $(ARGS)
+
+clean:
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find python hw_stages -name '*.so' -delete

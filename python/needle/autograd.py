@@ -1,0 +1,741 @@
+"""Tensors that remember how they were computed, and reverse-mode automatic differentiation over
+them.
+
+An `Op` computes on arrays (`compute`) and says its gradient with Tensors (`gradient`). Calling one
+makes a `Tensor` that keeps the op and its inputs; these links are the graph. `find_topo_sort` and
+`compute_gradient_of_variables` are the algorithm in its plain form; `Tensor.backward` runs the full
+one in `engine.py`. The ops are in `ops/`.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from functools import reduce, wraps
+from itertools import count
+from numbers import Real
+from operator import add, index
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from needle.backend_selection import BACKEND, NDArray, array_api, as_device, default_device
+from needle.errors import DeviceError, DtypeError, IndexingError, ShapeError
+
+__all__ = [
+    "LAZY_MODE",
+    "TENSOR_COUNTER",
+    "Op",
+    "Tensor",
+    "TensorOp",
+    "TensorTuple",
+    "TensorTupleOp",
+    "Value",
+    "compute_gradient_of_variables",
+    "enable_grad",
+    "find_topo_sort",
+    "is_grad_enabled",
+    "no_grad",
+    "sum_node_list",
+]
+
+# With LAZY_MODE an op's data is computed when it is first asked for. TENSOR_COUNTER is the number
+# of live Values.
+LAZY_MODE = False
+TENSOR_COUNTER = 0
+
+# Orders assignments to `.data` and backward passes: a gradient's graph is rebuilt only on the data
+# that it came from.
+DATA_CLOCK = count(1)
+
+BACKEND_IS_ND = BACKEND == "nd"
+
+
+# --- recording ---
+
+
+class _GradMode(threading.local):
+    """Whether ops record the graph, separately in each thread."""
+
+    enabled = True
+
+
+_grad_mode = _GradMode()
+
+
+class _RecordingSwitch:
+    """A context manager, and decorator, that sets recording and restores what was set before."""
+
+    enabled: bool
+
+    def __init__(self) -> None:
+        self._previous: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._previous.append(_grad_mode.enabled)
+        _grad_mode.enabled = self.enabled
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _grad_mode.enabled = self._previous.pop()
+
+    def __call__(self, function: Any) -> Any:
+        """Return `function` run under this switch."""
+
+        @wraps(function)
+        def switched(*args: Any, **kwargs: Any) -> Any:
+            with type(self)():
+                return function(*args, **kwargs)
+
+        return switched
+
+
+class no_grad(_RecordingSwitch):  # noqa: N801 - the name that PyTorch users look for
+    """Compute without recording: `with no_grad(): ...`, or as a decorator."""
+
+    enabled = False
+
+
+class enable_grad(_RecordingSwitch):  # noqa: N801 - the name that PyTorch users look for
+    """Record again inside a `no_grad` block."""
+
+    enabled = True
+
+
+def is_grad_enabled() -> bool:
+    """Tell whether ops record the graph in this thread."""
+    return _grad_mode.enabled
+
+
+# --- ops ---
+
+
+class Op:
+    """An operation: what it computes and what its gradient is."""
+
+    def __call__(self, *args: Any) -> Any:
+        raise NotImplementedError
+
+    def compute(self, *args: Any) -> Any:
+        """Return the result on raw arrays; `args` are the inputs' arrays."""
+        raise NotImplementedError
+
+    def gradient(self, out_grad: Any, node: Any) -> Any:
+        """Return the gradient for each input of `node`, as Tensors of the inputs' shapes.
+
+        Several inputs get a tuple. None stands for an input that needs no gradient.
+        """
+        raise NotImplementedError
+
+    def gradient_as_tuple(self, out_grad: Any, node: Any) -> tuple[Any, ...]:
+        """Return `gradient` as a tuple, also for a single input."""
+        output = self.gradient(out_grad, node)
+        if isinstance(output, tuple):
+            return output
+        return tuple(output) if isinstance(output, list) else (output,)
+
+
+class TensorOp(Op):
+    """An op whose result is one Tensor."""
+
+    def __call__(self, *args: "Value") -> "Tensor":
+        return Tensor.make_from_op(self, args)
+
+
+class TensorTupleOp(Op):
+    """An op whose result is a TensorTuple."""
+
+    def __call__(self, *args: "Value") -> "TensorTuple":
+        return TensorTuple.make_from_op(self, args)
+
+
+# --- values ---
+
+_new = object.__new__
+
+
+class Value:
+    """A node of the graph: data, and the op and inputs it came from (op is None for a leaf)."""
+
+    __slots__ = ("__weakref__", "_version", "cached_data", "grad", "inputs", "op", "requires_grad")
+
+    op: Op | None
+    inputs: Sequence["Value"]
+    cached_data: Any
+    requires_grad: bool
+    grad: Any
+
+    num_outputs = 1
+
+    def _init(
+        self, op: Op | None, inputs: Sequence["Value"], cached_data: Any, requires_grad: bool
+    ) -> None:
+        global TENSOR_COUNTER
+        TENSOR_COUNTER += 1
+        self.op = op
+        self.inputs = inputs
+        self.cached_data = cached_data
+        self.requires_grad = requires_grad
+        self.grad = None
+        self._version = 0  # when `.data` was last assigned, by DATA_CLOCK
+
+    def __del__(self) -> None:
+        global TENSOR_COUNTER
+        if hasattr(self, "_version"):  # a constructor that failed was never counted
+            TENSOR_COUNTER -= 1
+
+    def realize_cached_data(self) -> Any:
+        """Return the raw array itself, computing it (and what it needs) if that was put off."""
+        if self.cached_data is None:
+            # In graph order, not by recursion: a lazy graph may be deep.
+            for node in find_topo_sort([self]):
+                if node.cached_data is None:
+                    assert node.op is not None  # noqa: S101 - only an op's result can lack data
+                    node.cached_data = _as_data(
+                        node.op.compute(*[x.cached_data for x in node.inputs])
+                    )
+        return self.cached_data
+
+    def is_leaf(self) -> bool:
+        """Tell whether this value was made by a user, not by an op."""
+        return self.op is None
+
+    @classmethod
+    def make_const(cls, data: Any, *, requires_grad: bool = False) -> Any:
+        """Return a leaf over the raw array `data`, without a copy."""
+        value = _new(cls)
+        value._init(None, (), data, requires_grad)
+        return value
+
+    @classmethod
+    def make_from_op(cls, op: Op, inputs: Sequence["Value"]) -> Any:
+        """Return the result of `op` on `inputs`: recorded if an input requires a gradient, else a
+        constant.
+        """
+        value = _new(cls)
+        data = None
+        if not LAZY_MODE:
+            data = op.compute(*[x.realize_cached_data() for x in inputs])
+            if not isinstance(data, NDArray):
+                data = _as_data(data)
+        if _grad_mode.enabled:
+            for x in inputs:
+                if x.requires_grad:
+                    value._init(op, inputs, data, True)
+                    return value
+        value._init(
+            None if data is not None else op, () if data is not None else inputs, data, False
+        )
+        return value
+
+
+def _as_data(data: Any) -> Any:
+    """Return what an op computed as an array: numpy reduces to scalars, which are not arrays."""
+    if isinstance(data, NDArray | tuple):
+        return data
+    return array_api.array(data)
+
+
+class TensorTuple(Value):
+    """Several Tensors that one op made, or that were put together by `make_tuple`."""
+
+    __slots__ = ()
+
+    @property
+    def num_outputs(self) -> int:  # type: ignore[override]
+        """The number of Tensors."""
+        return len(self)
+
+    def __len__(self) -> int:
+        return len(self.realize_cached_data())
+
+    def __getitem__(self, position: int) -> "Tensor":
+        """Return one Tensor; IndexingError outside the tuple, so that iterating ends."""
+        position = index(position)
+        if not -len(self) <= position < len(self):
+            raise IndexingError(
+                f"[tuple_get_item] index {position} is out of range for {len(self)} Tensors"
+            )
+        return ops.tuple_get_item(self, position % len(self))
+
+    def __iter__(self) -> Iterator["Tensor"]:
+        return (self[i] for i in range(len(self)))
+
+    def tuple(self) -> tuple["Tensor", ...]:
+        """Return the Tensors as a Python tuple."""
+        return tuple(self)
+
+    def __add__(self, other: "TensorTuple") -> "TensorTuple":
+        if not isinstance(other, TensorTuple):
+            return NotImplemented
+        if len(self) != len(other):
+            raise ShapeError(f"[add] tuples of {len(self)} and {len(other)} Tensors")
+        return ops.make_tuple(*[a + b for a, b in zip(self, other, strict=True)])
+
+    def __repr__(self) -> str:
+        return f"TensorTuple({self.tuple()})"
+
+    def __reduce__(self) -> Any:
+        return TensorTuple.make_const, (self.realize_cached_data(),)
+
+    def detach(self) -> "TensorTuple":
+        """Return a constant that shares the arrays."""
+        return TensorTuple.make_const(self.realize_cached_data())
+
+
+class Tensor(Value):
+    """An array that records the operations on it and can be differentiated.
+
+    Args:
+        array: a Tensor (same device and dtype: the array is shared), an NDArray, or anything
+            array-like (copied).
+        device: where it lives; default: the array's device, or `default_device()`.
+        dtype: the element type; default: float32, or under NEEDLE_BACKEND=np numpy's own choice.
+        requires_grad: whether `backward` computes a gradient for it.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, array: Any, *, device: Any = None, dtype: Any = None, requires_grad: bool = True
+    ) -> None:
+        source = array.realize_cached_data() if isinstance(array, Tensor) else array
+        if isinstance(source, NDArray):
+            dtype = source.dtype if dtype is None else dtype
+            device = source.device if device is None and BACKEND_IS_ND else device
+        device = default_device() if device is None else as_device(device)
+        if isinstance(array, Tensor) and device == array.device and dtype == array.dtype:
+            data = source
+        else:
+            data = array_api.array(source, dtype=dtype, device=device)
+        self._init(None, (), data, requires_grad)
+
+    # --- what it is ---
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each axis."""
+        return self.realize_cached_data().shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type: a string on our arrays, numpy's dtype under NEEDLE_BACKEND=np."""
+        return self.realize_cached_data().dtype
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the data."""
+        return self.realize_cached_data().device if BACKEND_IS_ND else default_device()
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.realize_cached_data().size
+
+    def numpy(self) -> np.ndarray:
+        """Return a fresh C-contiguous copy on the host."""
+        data = self.realize_cached_data()
+        return data.numpy() if BACKEND_IS_ND else np.array(data, order="C")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+
+    def item(self) -> float:
+        """Return the only element as a Python number; ShapeError if there are several."""
+        if self.size != 1:
+            raise ShapeError(
+                f"[item] shape {self.shape} has {self.size} elements; only a single one is a number"
+            )
+        return self.numpy().item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("[len] a Tensor without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator["Tensor"]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+        facts = f"shape={self.shape}, device={self.device}"
+        return f"Tensor({body}, {facts}{self._origin()})"
+
+    def __str__(self) -> str:
+        return str(self.numpy())
+
+    def _origin(self) -> str:
+        """Return what a repr says about the graph."""
+        if self.op is not None:
+            return f", op={type(self.op).__name__}"
+        return ", requires_grad=True" if self.requires_grad else ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild_tensor, (
+            type(self),
+            self.numpy(),
+            self.device,
+            self.dtype,
+            self.requires_grad,
+        )
+
+    # --- data without the graph ---
+
+    @property
+    def data(self) -> "Tensor":
+        """A constant that shares the array; assigning replaces this Tensor's array and keeps its
+        place in graphs.
+        """
+        return self.detach()
+
+    @data.setter
+    def data(self, value: "Tensor") -> None:
+        if not isinstance(value, Tensor):
+            raise DtypeError(f"[data] assign a Tensor, not a {type(value).__name__}")
+        if value.dtype != self.dtype:
+            raise DtypeError(
+                f"[data] a {value.dtype} Tensor cannot replace {self.dtype} data; convert it first"
+            )
+        if value.device != self.device:
+            raise DeviceError(
+                f"[data] a Tensor on {value.device} cannot replace data on {self.device}; use .to()"
+            )
+        self.cached_data = value.realize_cached_data()
+        self._version = next(DATA_CLOCK)
+
+    def detach(self) -> "Tensor":
+        """Return a constant that shares the array and has no graph."""
+        return Tensor.make_const(self.realize_cached_data())
+
+    def to(self, device: Any) -> "Tensor":
+        """Return this Tensor on `device` (a device or its name): itself if there already, else a
+        detached copy.
+        """
+        device = as_device(device)
+        if device == self.device:
+            return self
+        return Tensor(self.detach(), device=device, requires_grad=self.requires_grad)
+
+    # --- differentiation ---
+
+    def backward(
+        self,
+        out_grad: "Tensor | None" = None,
+        *,
+        retain_grad: bool = False,
+        create_graph: bool = False,
+        accumulate: bool = False,
+    ) -> None:
+        """Compute the gradient of this Tensor for every leaf that requires one, into the leaf's
+        `.grad`.
+
+        Args:
+            out_grad: the gradient of what follows, of this Tensor's shape; default: ones.
+            retain_grad: also keep the gradients of interior nodes.
+            create_graph: record the gradients themselves, with strong references (a cycle that
+                the collector frees).
+            accumulate: add to `.grad` instead of replacing it.
+
+        Raises:
+            GraphError: if nothing requires a gradient, or an op's gradient does not fit its input.
+            ShapeError: if `out_grad` has another shape.
+        """
+        engine.backward(
+            self,
+            out_grad,
+            retain_grad=retain_grad,
+            create_graph=create_graph,
+            accumulate=accumulate,
+        )
+
+    # --- operators: a number is a scalar op, a numpy array a constant ---
+
+    __array_ufunc__ = None  # numpy on the left leaves the operator to us
+    __hash__ = object.__hash__  # == is identity, so Tensors are dictionary keys
+
+    def _constant(self, other: Any) -> "Tensor":
+        """Return a number or numpy array as a constant of this Tensor's device and dtype."""
+        return Tensor(np.asarray(other), device=self.device, dtype=self.dtype, requires_grad=False)
+
+    def __add__(self, other: Any) -> "Tensor":
+        if isinstance(other, Tensor):
+            return ops.EWiseAdd()(self, other)
+        if isinstance(other, Real):
+            return ops.AddScalar(other)(self)
+        return (
+            ops.add(self, self._constant(other))
+            if isinstance(other, np.ndarray)
+            else NotImplemented
+        )
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> "Tensor":
+        if isinstance(other, Tensor):
+            return ops.EWiseAdd()(self, ops.Negate()(other))
+        if isinstance(other, Real):
+            return ops.AddScalar(-python_number(other))(self)
+        # Negated as a Tensor: unsigned integers and booleans of numpy have no negative.
+        return self - self._constant(other) if isinstance(other, np.ndarray) else NotImplemented
+
+    def __rsub__(self, other: Any) -> "Tensor":
+        return (-self) + other
+
+    def __mul__(self, other: Any) -> "Tensor":
+        if isinstance(other, Tensor):
+            return ops.EWiseMul()(self, other)
+        if isinstance(other, Real):
+            return ops.MulScalar(other)(self)
+        return (
+            ops.multiply(self, self._constant(other))
+            if isinstance(other, np.ndarray)
+            else NotImplemented
+        )
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> "Tensor":
+        if isinstance(other, Tensor):
+            return ops.EWiseDiv()(self, other)
+        if isinstance(other, Real):
+            return ops.DivScalar(other)(self)
+        return (
+            ops.divide(self, self._constant(other))
+            if isinstance(other, np.ndarray)
+            else NotImplemented
+        )
+
+    def __rtruediv__(self, other: Any) -> "Tensor":
+        if isinstance(other, Real | np.ndarray):
+            return ops.divide(self._constant(other), self)
+        return NotImplemented
+
+    def __pow__(self, other: Any) -> "Tensor":
+        if isinstance(other, Tensor):
+            return ops.EWisePow()(self, other)
+        if isinstance(other, Real):
+            return ops.PowerScalar(other)(self)
+        return (
+            ops.power(self, self._constant(other))
+            if isinstance(other, np.ndarray)
+            else NotImplemented
+        )
+
+    def __rpow__(self, other: Any) -> "Tensor":
+        if isinstance(other, Real | np.ndarray):
+            return ops.power(self._constant(other), self)
+        return NotImplemented
+
+    def __matmul__(self, other: Any) -> "Tensor":
+        if isinstance(other, np.ndarray):
+            other = self._constant(other)
+        return ops.matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> "Tensor":
+        return (
+            ops.matmul(self._constant(other), self)
+            if isinstance(other, np.ndarray)
+            else NotImplemented
+        )
+
+    def __neg__(self) -> "Tensor":
+        return ops.Negate()(self)
+
+    def __abs__(self) -> "Tensor":
+        return ops.abs(self)
+
+    def __lt__(self, other: Any) -> "Tensor":
+        return ops.less(self, other)
+
+    def __le__(self, other: Any) -> "Tensor":
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> "Tensor":
+        return ops.greater(self, other)
+
+    def __ge__(self, other: Any) -> "Tensor":
+        return ops.greater_equal(self, other)
+
+    def __getitem__(self, idxs: Any) -> "Tensor":
+        """Return the part that integers (their axis drops), slices, `...` and None select."""
+        return ops.getitem(self, idxs)
+
+    # --- methods: the ops under their familiar names ---
+
+    def matmul(self, other: "Tensor") -> "Tensor":
+        """Return the matrix product with `other`."""
+        return ops.matmul(self, other)
+
+    def sum(
+        self, axes: Any = None, keepdims: bool = False, *, axis: Any = None, dim: Any = None
+    ) -> "Tensor":
+        """Return the sum over `axes` (None for all, an int, or several); `axis` and `dim` are
+        synonyms.
+        """
+        return ops.summation(self, _one_of(axes, axis, dim), keepdims)
+
+    def mean(
+        self, axes: Any = None, keepdims: bool = False, *, axis: Any = None, dim: Any = None
+    ) -> "Tensor":
+        """Return the mean over `axes`."""
+        return ops.mean(self, _one_of(axes, axis, dim), keepdims)
+
+    def max(
+        self, axes: Any = None, keepdims: bool = False, *, axis: Any = None, dim: Any = None
+    ) -> "Tensor":
+        """Return the maximum over `axes`; elements that tie share the gradient evenly."""
+        return ops.max(self, _one_of(axes, axis, dim), keepdims)
+
+    def min(
+        self, axes: Any = None, keepdims: bool = False, *, axis: Any = None, dim: Any = None
+    ) -> "Tensor":
+        """Return the minimum over `axes`; elements that tie share the gradient evenly."""
+        return ops.min(self, _one_of(axes, axis, dim), keepdims)
+
+    def broadcast_to(self, shape: Any) -> "Tensor":
+        """Return this Tensor stretched to `shape`, without a copy."""
+        return ops.broadcast_to(self, shape)
+
+    def reshape(self, *shape: Any) -> "Tensor":
+        """Return the elements in another shape, a tuple or numbers; one size may be -1."""
+        return ops.reshape(
+            self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        )
+
+    def transpose(self, axes: Any = None) -> "Tensor":
+        """Swap two axes (default: the last two)."""
+        return ops.transpose(self, axes)
+
+    def permute(self, axes: Any) -> "Tensor":
+        """Return the axes in the order `axes`."""
+        return ops.permute(self, axes)
+
+    def squeeze(self, axis: Any = None) -> "Tensor":
+        """Drop axes of size 1: all of them, or those named."""
+        return ops.squeeze(self, axis)
+
+    def unsqueeze(self, axis: int) -> "Tensor":
+        """Insert an axis of size 1."""
+        return ops.unsqueeze(self, axis)
+
+    def exp(self) -> "Tensor":
+        """Return e to the power of each element."""
+        return ops.exp(self)
+
+    def log(self) -> "Tensor":
+        """Return the natural logarithm of each element."""
+        return ops.log(self)
+
+    def sqrt(self) -> "Tensor":
+        """Return the square root of each element."""
+        return ops.sqrt(self)
+
+    def abs(self) -> "Tensor":
+        """Return the absolute value of each element."""
+        return ops.abs(self)
+
+    def clip(self, low: float | None = None, high: float | None = None) -> "Tensor":
+        """Return the elements limited to [low, high]."""
+        return ops.clip(self, low, high)
+
+
+def python_number(scalar: Any) -> Any:
+    """Return a number as Python's own: one of numpy's would widen a float32 result.
+
+    Raises:
+        DtypeError: for a Tensor, whose gradient would be lost.
+    """
+    if isinstance(scalar, Tensor):
+        raise DtypeError("[scalar] got a Tensor; use the op for two Tensors, e.g. a + b")
+    value = np.asarray(scalar).item()
+    return value if isinstance(value, int) else float(value)
+
+
+def _one_of(axes: Any, axis: Any, dim: Any) -> Any:
+    """Return the one of three synonyms that was given."""
+    given = [value for value in (axes, axis, dim) if value is not None]
+    if len(given) > 1:
+        raise ShapeError("[axes] give one of axes, axis and dim")
+    return given[0] if given else None
+
+
+def _rebuild_tensor(
+    kind: type, values: np.ndarray, device: Any, dtype: Any, requires_grad: bool
+) -> Tensor:
+    """Return the leaf that a pickle or a deep copy describes."""
+    tensor = _new(kind)
+    tensor._init(None, (), array_api.array(values, dtype=dtype, device=device), requires_grad)
+    return tensor
+
+
+# --- the algorithm in its plain form ---
+
+
+def find_topo_sort(node_list: Sequence[Value]) -> list[Value]:
+    """Return the nodes that `node_list` needs, each once, every node after its inputs.
+
+    A post-order depth-first search, inputs from left to right, with a stack of its own: graphs may
+    be deeper than Python's recursion limit.
+    """
+    visited: set[Value] = set()
+    order: list[Value] = []
+    for root in node_list:
+        if root in visited:
+            continue
+        visited.add(root)
+        stack = [(root, iter(root.inputs))]
+        while stack:
+            node, inputs = stack[-1]
+            unvisited = next((x for x in inputs if x not in visited), None)
+            if unvisited is None:
+                order.append(node)
+                stack.pop()
+            else:
+                visited.add(unvisited)
+                stack.append((unvisited, iter(unvisited.inputs)))
+    return order
+
+
+def compute_gradient_of_variables(output_tensor: Tensor, out_grad: Tensor) -> None:
+    """Store in each leaf's `.grad` the gradient of `output_tensor`, weighted by `out_grad`.
+
+    Walks the graph backwards. When a node's turn comes, all of its users have contributed: their
+    sum is its gradient, which its op hands on to its inputs.
+    """
+    contributions: dict[Value, list[Tensor]] = {output_tensor: [out_grad]}
+    for node in reversed(find_topo_sort([output_tensor])):
+        if node not in contributions:  # nothing that requires a gradient leads here
+            continue
+        grad = sum_node_list(contributions.pop(node))
+        if node.op is None:
+            node.grad = grad if node.requires_grad else None
+            continue
+        for x, x_grad in zip(node.inputs, node.op.gradient_as_tuple(grad, node), strict=True):
+            if x_grad is not None:
+                contributions.setdefault(x, []).append(x_grad)
+
+
+def sum_node_list(node_list: Sequence[Tensor]) -> Tensor:
+    """Return the sum of Tensors, without a zero to start from (it would add a node)."""
+    return reduce(add, node_list)
+
+
+# Late: ops and engine are built on the classes above.
+from needle import engine, ops  # noqa: E402

@@ -1,0 +1,50 @@
+"""Arrays on devices: NDArray over the cpu, cuda and cpu_numpy backends.
+
+Read `interface.py` (what a backend provides), then `ndarray.py` (what a view is).
+"""
+
+from needle.backend_ndarray.device import (
+    BackendDevice,
+    all_devices,
+    as_device,
+    cpu,
+    cpu_numpy,
+    cuda,
+    default_device,
+)
+from needle.backend_ndarray.ndarray import (
+    NDArray,
+    array,
+    broadcast_to,
+    empty,
+    exp,
+    flip,
+    full,
+    log,
+    maximum,
+    reshape,
+    sum,  # noqa: A004 - numpy's name
+    tanh,
+)
+
+__all__ = [
+    "BackendDevice",
+    "NDArray",
+    "all_devices",
+    "array",
+    "as_device",
+    "broadcast_to",
+    "cpu",
+    "cpu_numpy",
+    "cuda",
+    "default_device",
+    "empty",
+    "exp",
+    "flip",
+    "full",
+    "log",
+    "maximum",
+    "reshape",
+    "sum",
+    "tanh",
+]

@@ -1,0 +1,695 @@
+"""NDArray: an n-dimensional view of a flat buffer on a device.
+
+Views come from `layout.py` and share memory; numbers come from the device's strided kernels
+(`interface.py`). Every shape and device is checked here, once, before a kernel is called.
+"""
+
+import builtins
+import math
+from collections.abc import Iterable
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from needle.backend_ndarray import layout
+from needle.backend_ndarray.device import BackendDevice, as_device, default_device
+from needle.errors import DeviceError, DtypeError, ShapeError
+
+__all__ = [
+    "NDArray",
+    "abs",
+    "array",
+    "broadcast_to",
+    "compact",
+    "cos",
+    "empty",
+    "exp",
+    "flip",
+    "full",
+    "full_like",
+    "log",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "pad",
+    "permute",
+    "reshape",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "sum",
+    "tanh",
+    "where",
+]
+
+Shape = tuple[int, ...]
+
+
+class NDArray:
+    """An array with shape, strides and offset (in elements) over a flat buffer `_handle` on
+    `_device`.
+
+    `NDArray(other, device=None)` copies another NDArray, a numpy array or anything array-like.
+    Reshape, permute, broadcast_to, slicing and flip return views that share the buffer.
+    """
+
+    # _layout is what kernels are given: None for a whole compact buffer, else (shape, strides,
+    # offset).
+    __slots__ = ("_device", "_handle", "_layout", "_offset", "_shape", "_strides")
+
+    __array_ufunc__ = None  # numpy on the left leaves the operator to us
+    __hash__ = None  # type: ignore[assignment]  # == compares elements
+
+    def __init__(
+        self, other: Any, device: BackendDevice | str | None = None, dtype: Any = None
+    ) -> None:
+        if isinstance(other, NDArray):
+            device = other._device if device is None else device
+            dtype = other.dtype if dtype is None else dtype
+            other = other.numpy()
+        made = array(other, dtype=dtype, device=device)
+        for field in NDArray.__slots__:
+            setattr(self, field, getattr(made, field))
+
+    @staticmethod
+    def make(
+        shape: Iterable[int],
+        strides: Iterable[int] | None = None,
+        device: BackendDevice | None = None,
+        handle: Any = None,
+        offset: int = 0,
+        dtype: Any = None,
+    ) -> "NDArray":
+        """Return an array over `handle`, or over a fresh uninitialised buffer if there is none.
+
+        Raises:
+            ShapeError: if the view leaves the buffer or `strides` has another length than `shape`.
+        """
+        shape = layout.as_shape(shape, "make")
+        device = default_device() if device is None else device
+        strides = layout.compact_strides(shape) if strides is None else tuple(strides)
+        if len(strides) != len(shape):
+            raise ShapeError(f"[make] {len(strides)} strides for {len(shape)} axes; give one each")
+        if handle is None:
+            handle = device.allocate(math.prod(shape), device.check_dtype(dtype, "make"))
+        if 0 not in shape:
+            low, high = layout.view_bounds(shape, strides, offset)
+            if low < 0 or high >= handle.size:
+                raise ShapeError(
+                    f"[make] view touches elements {low}..{high} of a buffer of {handle.size}"
+                )
+        return _view(device, handle, shape, strides, offset)
+
+    # --- what it is ---
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each axis."""
+        return self._shape
+
+    @property
+    def strides(self) -> Shape:
+        """How many elements apart neighbours along each axis lie."""
+        return self._strides
+
+    @property
+    def device(self) -> BackendDevice:
+        """The device that holds the buffer."""
+        return self._device
+
+    @property
+    def dtype(self) -> str:
+        """The element type's name."""
+        dtypes = self._device.dtypes
+        return dtypes[0] if len(dtypes) == 1 else self._handle.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self._shape)
+
+    @property
+    def flat(self) -> "NDArray":
+        """A view with one axis; writing to it writes to this array (ShapeError unless compact)."""
+        return self.reshape((self.size,))
+
+    @staticmethod
+    def compact_strides(shape: Shape) -> Shape:
+        """Return the strides of a row-major array of `shape`."""
+        return layout.compact_strides(tuple(shape))
+
+    def __repr__(self) -> str:
+        return f"NDArray({self.numpy()}, device={self._device})"
+
+    def __str__(self) -> str:
+        return str(self.numpy())
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise ShapeError("[len] an array without axes has no length")
+        return self._shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def item(self) -> float:
+        """Return the only element as a Python float; ShapeError if there are several."""
+        if self.size != 1:
+            raise ShapeError(
+                f"[item] shape {self._shape} has {self.size} elements; only a single one is a "
+                "number"
+            )
+        return self.numpy().item()
+
+    def numpy(self) -> np.ndarray:
+        """Return a fresh C-contiguous copy on the host."""
+        return self._device.to_numpy(self._handle, self._shape, self._strides, self._offset)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+
+    def to(self, device: BackendDevice | str) -> "NDArray":
+        """Return this array on `device`: itself if it is there already, else a copy."""
+        device = as_device(device)
+        return (
+            self if device == self._device else array(self.numpy(), dtype=self.dtype, device=device)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return array, (self.numpy(), self.dtype, self._device)
+
+    # --- memory order ---
+
+    def is_compact(self) -> bool:
+        """Tell whether this is the whole buffer in row-major order."""
+        return self._layout is None
+
+    def compact(self) -> "NDArray":
+        """Return a compact array with these elements: itself if it is compact already."""
+        if self._layout is None:
+            return self
+        return _compact_result(
+            self._device, self._device.copy(self._handle, self._layout), self._shape
+        )
+
+    def fill(self, value: float) -> None:
+        """Set every element to `value`, in place."""
+        self[...] = value
+
+    # --- views ---
+
+    def as_strided(self, shape: Iterable[int], strides: Iterable[int]) -> "NDArray":
+        """Return a view with any shape and strides from this view's offset; ShapeError if it leaves
+        the buffer.
+        """
+        return NDArray.make(shape, strides, self._device, self._handle, self._offset)
+
+    def reshape(self, new_shape: int | Iterable[int], *more: int) -> "NDArray":
+        """Return a view with the same elements in another shape; one size may be -1.
+
+        Raises:
+            ShapeError: if the element counts differ or this array is not compact.
+        """
+        target = (new_shape, *more) if not isinstance(new_shape, Iterable) else tuple(new_shape)
+        shape = layout.resolve_reshape(self._shape, target)
+        if self._layout is not None:
+            raise ShapeError(
+                f"[reshape] a view of shape {self._shape} is not compact; call compact() first"
+            )
+        return _view(self._device, self._handle, shape, layout.compact_strides(shape), self._offset)
+
+    def permute(self, new_axes: Iterable[int]) -> "NDArray":
+        """Return a view with the axes in the order `new_axes`."""
+        axes = tuple(new_axes)
+        if layout.normalize_axes(axes, self.ndim, "permute") != tuple(range(self.ndim)):
+            raise ShapeError(f"[permute] {axes} does not name each of {self.ndim} axes once")
+        shape = tuple(self._shape[axis] for axis in axes)
+        strides = tuple(self._strides[axis] for axis in axes)
+        return _view(self._device, self._handle, shape, strides, self._offset)
+
+    def broadcast_to(self, new_shape: Iterable[int]) -> "NDArray":
+        """Return a view stretched to `new_shape`: stride 0 along stretched and added axes."""
+        shape = layout.as_shape(new_shape, "broadcast_to")
+        strides = layout.broadcast_strides(self._shape, self._strides, shape)
+        return _view(self._device, self._handle, shape, strides, self._offset)
+
+    def flip(self, axes: int | Iterable[int]) -> "NDArray":
+        """Return a view with the order along `axes` reversed: negative strides from the far end."""
+        flipped = layout.normalize_axes(axes, self.ndim, "flip")
+        if self.size == 0:
+            return self
+        offset = self._offset + builtins.sum(
+            (self._shape[axis] - 1) * self._strides[axis] for axis in flipped
+        )
+        strides = tuple(-s if axis in flipped else s for axis, s in enumerate(self._strides))
+        return _view(self._device, self._handle, self._shape, strides, offset)
+
+    def process_slice(self, index: slice | int, dim: int) -> slice:
+        """Return an index of axis `dim` as a slice with explicit start, stop and step."""
+        return layout.normalize_slice(index, self._shape[dim], dim)
+
+    def __getitem__(self, idxs: Any) -> "NDArray":
+        """Return the view that integers, slices and `...` select; an integer keeps its axis, with
+        size 1.
+        """
+        entries = layout.expand_index(idxs, self.ndim)
+        slices = [self.process_slice(entry, axis) for axis, entry in enumerate(entries)]
+        shape = tuple(layout.slice_length(s) for s in slices)
+        offset = self._offset
+        if 0 not in shape:
+            offset += builtins.sum(
+                s.start * stride for s, stride in zip(slices, self._strides, strict=True)
+            )
+        strides = tuple(s.step * stride for s, stride in zip(slices, self._strides, strict=True))
+        return _view(self._device, self._handle, shape, strides, offset)
+
+    def __setitem__(self, idxs: Any, other: Any) -> None:
+        """Write a number or an array that broadcasts to the selected view (axes of size 1 may be
+        missing).
+        """
+        target = self[idxs]
+        size = target.size
+        if any(
+            stride == 0 and n > 1 for stride, n in zip(target._strides, target._shape, strict=True)
+        ):
+            raise ShapeError(
+                "[setitem] cannot write to a broadcast view: its elements share memory; "
+                "compact() it"
+            )
+        place = (target._shape, target._strides, target._offset)
+        if _is_number(other):
+            if size:
+                self._device.scalar_setitem(size, float(other), self._handle, *place)
+            return
+        source = _operand(other, self, "setitem")
+        if [n for n in source._shape if n != 1] == [n for n in target._shape if n != 1]:
+            source = source.compact().reshape(target._shape)
+        source = source.broadcast_to(target._shape)
+        if size == 0:
+            return
+        # A copy first: source and target may overlap in one buffer.
+        if source._layout is not None or source._handle is self._handle:
+            source = _compact_result(
+                self._device, self._device.copy(source._handle, source._layout), source._shape
+            )
+        self._device.ewise_setitem(source._handle, self._handle, *place)
+
+    def __iter__(self) -> Any:
+        """Iterate over the first axis; each part keeps it, with size 1."""
+        return (self[i] for i in range(len(self)))
+
+    # --- elementwise ---
+
+    def __add__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "add")
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "sub")
+
+    def __rsub__(self, other: Any) -> "NDArray":
+        return _reflected(other, self, "sub")
+
+    def __mul__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "mul")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "div")
+
+    def __rtruediv__(self, other: Any) -> "NDArray":
+        return _reflected(other, self, "div")
+
+    def __pow__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "power")
+
+    def __rpow__(self, other: Any) -> "NDArray":
+        return _reflected(other, self, "power")
+
+    def __neg__(self) -> "NDArray":
+        return _unary(self, "neg")
+
+    def __abs__(self) -> "NDArray":
+        return _unary(self, "abs")
+
+    def __eq__(self, other: Any) -> Any:
+        return _binary(self, other, "eq")
+
+    def __ne__(self, other: Any) -> Any:
+        return _binary(self, other, "ne")
+
+    def __lt__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "lt")
+
+    def __le__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "le")
+
+    def __gt__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "gt")
+
+    def __ge__(self, other: Any) -> "NDArray":
+        return _binary(self, other, "ge")
+
+    def maximum(self, other: Any) -> "NDArray":
+        """Return the larger of two elements; NaN if either is NaN."""
+        return _binary(self, other, "maximum")
+
+    def minimum(self, other: Any) -> "NDArray":
+        """Return the smaller of two elements; NaN if either is NaN."""
+        return _binary(self, other, "minimum")
+
+    def log(self) -> "NDArray":
+        """Return the natural logarithm of each element."""
+        return _unary(self, "log")
+
+    def exp(self) -> "NDArray":
+        """Return e to the power of each element."""
+        return _unary(self, "exp")
+
+    def tanh(self) -> "NDArray":
+        """Return the hyperbolic tangent of each element."""
+        return _unary(self, "tanh")
+
+    # --- reductions and products ---
+
+    def sum(self, axis: int | Iterable[int] | None = None, keepdims: bool = False) -> "NDArray":
+        """Return the sum over `axis` (None for all axes, an int, or several)."""
+        return _reduce(self, axis, keepdims, "sum")
+
+    def max(self, axis: int | Iterable[int] | None = None, keepdims: bool = False) -> "NDArray":
+        """Return the maximum over `axis`; NaN where one is met; ShapeError over an empty axis."""
+        return _reduce(self, axis, keepdims, "max")
+
+    def min(self, axis: int | Iterable[int] | None = None, keepdims: bool = False) -> "NDArray":
+        """Return the minimum over `axis`; NaN where one is met; ShapeError over an empty axis."""
+        return _reduce(self, axis, keepdims, "min")
+
+    def __matmul__(self, other: Any) -> "NDArray":
+        """Return the matrix product over the last two axes; leading axes broadcast.
+
+        Raises:
+            ShapeError: if an operand has fewer than two axes or the inner sizes differ.
+        """
+        other = _operand(other, self, "matmul")
+        a_shape, b_shape = self._shape, other._shape
+        if len(a_shape) < 2 or len(b_shape) < 2:
+            raise ShapeError(
+                f"[matmul] operands need two axes or more: {a_shape} @ {b_shape}; reshape a "
+                "vector first"
+            )
+        if a_shape[-1] != b_shape[-2]:
+            raise ShapeError(f"[matmul] inner sizes differ: {a_shape} @ {b_shape}")
+        batch = a_shape[:-2]
+        if batch != b_shape[:-2]:
+            batch = layout.broadcast_shapes(batch, b_shape[:-2], "matmul")
+        handle = self._device.batched_matmul(
+            self._handle, _matrix_layout(self, batch), other._handle, _matrix_layout(other, batch)
+        )
+        return _compact_result(self._device, handle, (*batch, a_shape[-2], b_shape[-1]))
+
+    def __rmatmul__(self, other: Any) -> "NDArray":
+        return _operand(other, self, "matmul") @ self
+
+    def pad(self, axes: Iterable[tuple[int, int]]) -> "NDArray":
+        """Return a compact copy with zeros around it: one (before, after) pair for each axis."""
+        pairs = [tuple(pair) for pair in axes]
+        if len(pairs) != self.ndim or any(
+            len(pair) != 2 or builtins.min(pair) < 0 for pair in pairs
+        ):
+            raise ShapeError(
+                f"[pad] {pairs} for shape {self._shape}; give one (before, after) pair an axis, "
+                "not negative"
+            )
+        shape = tuple(
+            before + n + after for n, (before, after) in zip(self._shape, pairs, strict=True)
+        )
+        out = full(shape, 0.0, dtype=self.dtype, device=self._device)
+        out[
+            tuple(
+                slice(before, before + n) for n, (before, _) in zip(self._shape, pairs, strict=True)
+            )
+        ] = self
+        return out
+
+
+_new = object.__new__
+
+
+def _view(device: BackendDevice, handle: Any, shape: Shape, strides: Shape, offset: int) -> NDArray:
+    """Return an NDArray over an existing buffer; the caller has checked that the view fits."""
+    view = _new(NDArray)
+    view._device = device
+    view._handle = handle
+    view._shape = shape
+    view._strides = strides
+    view._offset = offset
+    whole = offset == 0 and math.prod(shape) == handle.size and layout.is_row_major(shape, strides)
+    view._layout = None if whole else (shape, strides, offset)
+    return view
+
+
+def _compact_result(device: BackendDevice, handle: Any, shape: Shape) -> NDArray:
+    """Return an NDArray over a buffer that holds exactly `shape`, row-major."""
+    result = _new(NDArray)
+    result._device = device
+    result._handle = handle
+    result._shape = shape
+    result._strides = layout.compact_strides(shape)
+    result._offset = 0
+    result._layout = None
+    return result
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether an operand is one real number (a numpy scalar and a 0-d numpy array too)."""
+    if type(value) is float or type(value) is int:
+        return True
+    return isinstance(value, Number | np.generic) or (
+        isinstance(value, np.ndarray) and value.ndim == 0
+    )
+
+
+def _operand(other: Any, like: NDArray, op: str) -> NDArray:
+    """Return an array operand on like's device: NDArrays as they are, numpy arrays copied there."""
+    if type(other) is not NDArray:
+        if not isinstance(other, np.ndarray | list | tuple | Number | np.generic):
+            raise DtypeError(
+                f"[{op}] an operand is a {type(other).__name__}; use an NDArray, numpy array or "
+                "number"
+            )
+        return array(other, dtype=like.dtype, device=like._device)
+    if other._device is not like._device and other._device != like._device:
+        raise DeviceError(
+            f"[{op}] operands on {like._device} and {other._device}; move one with .to(device)"
+        )
+    return other
+
+
+def _binary(a: NDArray, b: Any, name: str) -> Any:
+    """Run the elementwise kernel `name` on an array and an array or number, with numpy's
+    broadcasting.
+    """
+    device = a._device
+    if type(b) is not NDArray:
+        if _is_number(b):
+            handle = getattr(device, name + "_scalar")(a._handle, a._layout, float(b))
+            return _compact_result(device, handle, a._shape)
+        if not isinstance(b, np.ndarray):
+            return NotImplemented
+    b = _operand(b, a, name)
+    if a._shape != b._shape:
+        shape = layout.broadcast_shapes(a._shape, b._shape, name)
+        a, b = a.broadcast_to(shape), b.broadcast_to(shape)
+    handle = getattr(device, name)(a._handle, a._layout, b._handle, b._layout)
+    return _compact_result(device, handle, a._shape)
+
+
+def _reflected(a: Any, b: NDArray, name: str) -> Any:
+    """Run `name` with a number or numpy array on the left."""
+    if not (_is_number(a) or isinstance(a, np.ndarray)):
+        return NotImplemented
+    return _binary(array(a, dtype=b.dtype, device=b._device), b, name)
+
+
+def _unary(a: NDArray, name: str) -> NDArray:
+    """Run the elementwise kernel `name` on one array."""
+    device = a._device
+    return _compact_result(device, getattr(device, name)(a._handle, a._layout), a._shape)
+
+
+def _reduce(a: NDArray, axis: Any, keepdims: bool, name: str) -> NDArray:
+    """Run a reduction kernel: the reduced axes go last in the layout, nothing is copied."""
+    if isinstance(axis, Iterable) and not tuple(axis):
+        raise ShapeError(f"[{name}] no axes given; use axis=None for all axes")
+    axes = layout.normalize_axes(axis, a.ndim, name)
+    shape, strides = a._shape, a._strides
+    if name != "sum" and any(shape[i] == 0 for i in axes):
+        raise ShapeError(
+            f"[{name}] shape {shape} is empty along {axes}; a maximum or minimum needs an element"
+        )
+    order = (*(i for i in range(len(shape)) if i not in axes), *axes)
+    permuted = (tuple(shape[i] for i in order), tuple(strides[i] for i in order), a._offset)
+    handle = getattr(a._device, name)(a._handle, permuted, len(axes))
+    return _compact_result(a._device, handle, layout.reduced_shape(shape, axes, keepdims))
+
+
+def _matrix_layout(a: NDArray, batch: Shape) -> tuple[Shape, Shape, int]:
+    """Return a's layout with its leading axes stretched to `batch`."""
+    shape = (*batch, *a._shape[-2:])
+    return shape, layout.broadcast_strides(a._shape, a._strides, shape), a._offset
+
+
+# --- functions: the array_api that an op's compute uses, the same names as in backend_numpy ---
+
+
+def array(a: Any, dtype: Any = None, device: BackendDevice | str | None = None) -> NDArray:
+    """Copy anything array-like to a device (default: `default_device()`), converting to `dtype`.
+
+    Raises:
+        DtypeError: for values that are not real numbers, or a dtype that the device does not carry.
+    """
+    device = default_device() if device is None else as_device(device)
+    name = device.check_dtype(dtype, "array")
+    values = a.numpy() if isinstance(a, NDArray) else np.asarray(a)
+    if values.dtype.kind not in "biuf":
+        raise DtypeError(f"[array] values of type {values.dtype} are not real numbers")
+    out = empty(values.shape, dtype=name, device=device)
+    device.from_numpy(np.ascontiguousarray(values, dtype=name), out._handle)
+    return out
+
+
+def empty(shape: Any, dtype: Any = None, device: BackendDevice | str | None = None) -> NDArray:
+    """Return an uninitialised array."""
+    device = default_device() if device is None else as_device(device)
+    return NDArray.make(layout.as_shape(shape, "empty"), device=device, dtype=dtype)
+
+
+def full(
+    shape: Any, fill_value: float, dtype: Any = None, device: BackendDevice | str | None = None
+) -> NDArray:
+    """Return an array with every element equal to `fill_value`."""
+    out = empty(shape, dtype=dtype, device=device)
+    out._device.fill(out._handle, float(fill_value))
+    return out
+
+
+def full_like(a: NDArray, fill_value: float, shape: Any = None) -> NDArray:
+    """Return an array on a's device and of its dtype, of its shape unless another is given."""
+    return full(a._shape if shape is None else shape, fill_value, dtype=a.dtype, device=a._device)
+
+
+def compact(a: NDArray) -> NDArray:
+    """Return a compact array with a's elements: `a` itself if it is compact."""
+    return a.compact()
+
+
+def reshape(a: NDArray, new_shape: Iterable[int]) -> NDArray:
+    """Return a's elements in another shape: a view if `a` is compact, else of a copy."""
+    return a.compact().reshape(new_shape)
+
+
+def broadcast_to(a: NDArray, new_shape: Iterable[int]) -> NDArray:
+    """Return a view of `a` stretched to `new_shape`."""
+    return a.broadcast_to(new_shape)
+
+
+def permute(a: NDArray, axes: Iterable[int]) -> NDArray:
+    """Return a view of `a` with its axes in the order `axes`."""
+    return a.permute(axes)
+
+
+def flip(a: NDArray, axes: int | Iterable[int]) -> NDArray:
+    """Return a view of `a` with the order along `axes` reversed."""
+    return a.flip(axes)
+
+
+def pad(a: NDArray, axes: Iterable[tuple[int, int]]) -> NDArray:
+    """Return a compact copy of `a` with zeros around it."""
+    return a.pad(axes)
+
+
+def maximum(a: NDArray, b: Any) -> NDArray:
+    """Return the larger of two elements; NaN if either is NaN."""
+    return a.maximum(b)
+
+
+def minimum(a: NDArray, b: Any) -> NDArray:
+    """Return the smaller of two elements; NaN if either is NaN."""
+    return a.minimum(b)
+
+
+def log(a: NDArray) -> NDArray:
+    """Return the natural logarithm of each element."""
+    return a.log()
+
+
+def exp(a: NDArray) -> NDArray:
+    """Return e to the power of each element."""
+    return a.exp()
+
+
+def tanh(a: NDArray) -> NDArray:
+    """Return the hyperbolic tangent of each element."""
+    return a.tanh()
+
+
+def sqrt(a: NDArray) -> NDArray:
+    """Return the square root of each element."""
+    return _unary(a, "sqrt")
+
+
+def sin(a: NDArray) -> NDArray:
+    """Return the sine of each element, in radians."""
+    return _unary(a, "sin")
+
+
+def cos(a: NDArray) -> NDArray:
+    """Return the cosine of each element, in radians."""
+    return _unary(a, "cos")
+
+
+def sigmoid(a: NDArray) -> NDArray:
+    """Return 1 / (1 + exp(-a)) of each element."""
+    return _unary(a, "sigmoid")
+
+
+def abs(a: NDArray) -> NDArray:  # noqa: A001 - numpy's name
+    """Return the absolute value of each element."""
+    return _unary(a, "abs")
+
+
+def sum(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
+    """Return the sum over `axis`."""
+    return a.sum(axis, keepdims)
+
+
+def max(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
+    """Return the maximum over `axis`."""
+    return a.max(axis, keepdims)
+
+
+def min(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
+    """Return the minimum over `axis`."""
+    return a.min(axis, keepdims)
+
+
+def where(condition: NDArray, a: Any, b: Any) -> NDArray:
+    """Return elements of `a` where the condition is not 0, else of `b`; the three broadcast."""
+    a, b = _operand(a, condition, "where"), _operand(b, condition, "where")
+    shape = layout.broadcast_shapes(condition._shape, a._shape, "where")
+    shape = layout.broadcast_shapes(shape, b._shape, "where")
+    parts = [part.broadcast_to(shape) for part in (condition, a, b)]
+    arguments = [argument for part in parts for argument in (part._handle, part._layout)]
+    return _compact_result(condition._device, condition._device.where(*arguments), shape)

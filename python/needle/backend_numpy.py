@@ -1,0 +1,253 @@
+"""Raw numpy as the arrays of the library (NEEDLE_BACKEND=np): any float type, one device.
+
+The stages before the arrays exist are taught on it. It provides the same functions as
+`backend_ndarray/ndarray.py`, so an op's compute is written once for both.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from needle.errors import DeviceError, DtypeError
+
+__all__ = [
+    "CPUDevice",
+    "Device",
+    "NDArray",
+    "abs",
+    "all_devices",
+    "array",
+    "as_device",
+    "broadcast_to",
+    "compact",
+    "cos",
+    "cpu",
+    "default_device",
+    "empty",
+    "exp",
+    "flip",
+    "full",
+    "full_like",
+    "log",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "pad",
+    "permute",
+    "reshape",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "sum",
+    "tanh",
+    "where",
+]
+
+NDArray = np.ndarray
+
+
+class Device:
+    """A place where arrays live; under numpy there is one."""
+
+
+class CPUDevice(Device):
+    """The memory of this process, with numpy's arrays."""
+
+    def __repr__(self) -> str:
+        return "needle.cpu()"
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CPUDevice)
+
+    def enabled(self) -> bool:
+        """Tell whether a kernel can run here: always."""
+        return True
+
+    def zeros(self, *shape: int, dtype: Any = "float32") -> np.ndarray:
+        """Return zeros."""
+        return np.zeros(shape, dtype)
+
+    def ones(self, *shape: int, dtype: Any = "float32") -> np.ndarray:
+        """Return ones."""
+        return np.ones(shape, dtype)
+
+    def rand(self, *shape: int, dtype: Any = "float32") -> np.ndarray:
+        """Return uniform numbers from [0, 1): one draw of numpy's global generator."""
+        return np.asarray(np.random.rand(*shape), dtype)
+
+    def randn(self, *shape: int, dtype: Any = "float32") -> np.ndarray:
+        """Return standard normal numbers: one draw of numpy's global generator."""
+        return np.asarray(np.random.randn(*shape), dtype)
+
+    def one_hot(self, n: int, i: Any, dtype: Any = "float32") -> np.ndarray:
+        """Return rows of the n x n identity matrix picked by the integers `i`."""
+        return np.eye(n, dtype=dtype)[i]
+
+    def empty(self, shape: Any, dtype: Any = "float32") -> np.ndarray:
+        """Return an uninitialised array."""
+        return np.empty(shape, dtype)
+
+    def full(self, shape: Any, fill_value: Any, dtype: Any = "float32") -> np.ndarray:
+        """Return an array with every element equal to `fill_value`."""
+        return np.full(shape, fill_value, dtype)
+
+
+def cpu() -> CPUDevice:
+    """Return the one device."""
+    return CPUDevice()
+
+
+def default_device() -> CPUDevice:
+    """Return the one device."""
+    return cpu()
+
+
+def all_devices() -> list[CPUDevice]:
+    """Return every device."""
+    return [cpu()]
+
+
+def as_device(device: Any) -> Any:
+    """Return a device by its name, or as it is."""
+    if device == "cpu" or isinstance(device, Device):
+        return cpu()
+    raise DeviceError(f"[device] {device!r} is no device under NEEDLE_BACKEND=np; only cpu() is")
+
+
+quietly = np.errstate(all="ignore")  # inf and NaN are results here, not warnings
+
+
+def array(a: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
+    """Copy anything array-like, keeping numpy's natural type unless `dtype` is given.
+
+    Raises:
+        DtypeError: for values that are not real numbers.
+    """
+    values = np.array(a, dtype=dtype)
+    if values.dtype.kind not in "biuf":
+        raise DtypeError(f"[array] values of type {values.dtype} are not real numbers")
+    return values
+
+
+def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
+    """Return an uninitialised array."""
+    return np.empty(shape, "float32" if dtype is None else dtype)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
+    """Return an array with every element equal to `fill_value`."""
+    return np.full(shape, fill_value, "float32" if dtype is None else dtype)
+
+
+def full_like(a: np.ndarray, fill_value: Any, shape: Any = None) -> np.ndarray:
+    """Return an array of a's type, of its shape unless another is given."""
+    return np.full(a.shape if shape is None else shape, fill_value, a.dtype)
+
+
+def compact(a: np.ndarray) -> np.ndarray:
+    """Return a C-contiguous array with a's elements."""
+    return np.ascontiguousarray(a).reshape(a.shape)
+
+
+def reshape(a: np.ndarray, new_shape: Any) -> np.ndarray:
+    """Return a's elements in another shape."""
+    return np.reshape(a, new_shape)
+
+
+def broadcast_to(a: np.ndarray, new_shape: Any) -> np.ndarray:
+    """Return a view of `a` stretched to `new_shape`."""
+    return np.broadcast_to(a, new_shape)
+
+
+def permute(a: np.ndarray, axes: Any) -> np.ndarray:
+    """Return a view of `a` with its axes in the order `axes`."""
+    return np.transpose(a, axes)
+
+
+def flip(a: np.ndarray, axes: Any) -> np.ndarray:
+    """Return a view of `a` with the order along `axes` reversed."""
+    return np.flip(a, axes)
+
+
+def pad(a: np.ndarray, axes: Iterable[tuple[int, int]]) -> np.ndarray:
+    """Return a copy of `a` with zeros around it."""
+    return np.pad(a, tuple(axes))
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """Return the larger of two elements; NaN if either is NaN."""
+    return np.maximum(a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """Return the smaller of two elements; NaN if either is NaN."""
+    return np.minimum(a, b)
+
+
+@quietly
+def log(a: Any) -> Any:
+    """Return the natural logarithm of each element."""
+    return np.log(a)
+
+
+@quietly
+def exp(a: Any) -> Any:
+    """Return e to the power of each element."""
+    return np.exp(a)
+
+
+def tanh(a: Any) -> Any:
+    """Return the hyperbolic tangent of each element."""
+    return np.tanh(a)
+
+
+@quietly
+def sqrt(a: Any) -> Any:
+    """Return the square root of each element."""
+    return np.sqrt(a)
+
+
+def sin(a: Any) -> Any:
+    """Return the sine of each element, in radians."""
+    return np.sin(a)
+
+
+def cos(a: Any) -> Any:
+    """Return the cosine of each element, in radians."""
+    return np.cos(a)
+
+
+@quietly
+def sigmoid(a: Any) -> Any:
+    """Return 1 / (1 + exp(-a)) of each element."""
+    return 1 / (1 + np.exp(-a))
+
+
+def abs(a: Any) -> Any:  # noqa: A001 - numpy's name
+    """Return the absolute value of each element."""
+    return np.abs(a)
+
+
+def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - numpy's name
+    """Return the sum over `axis`."""
+    return np.sum(a, axis=axis, keepdims=keepdims)
+
+
+def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - numpy's name
+    """Return the maximum over `axis`."""
+    return np.max(a, axis=axis, keepdims=keepdims)
+
+
+def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - numpy's name
+    """Return the minimum over `axis`."""
+    return np.min(a, axis=axis, keepdims=keepdims)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return elements of `a` where the condition is not 0, else of `b`; the three broadcast."""
+    return np.where(np.asarray(condition) != 0, a, b)

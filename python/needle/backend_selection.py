@@ -1,0 +1,49 @@
+"""Which arrays the library computes on: our NDArray ("nd", the default) or raw numpy ("np").
+
+The environment variable NEEDLE_BACKEND decides, once, at import. `array_api` is the module of array
+functions that every op's compute uses; both choices provide the same names.
+"""
+
+import os
+from types import ModuleType
+from typing import Any
+
+from needle.errors import NeedleError
+
+__all__ = [
+    "BACKEND",
+    "Device",
+    "NDArray",
+    "all_devices",
+    "array_api",
+    "as_device",
+    "cpu",
+    "cpu_numpy",
+    "cuda",
+]
+__all__ += ["default_device"]
+
+BACKEND = os.environ.get("NEEDLE_BACKEND", "nd")
+
+array_api: ModuleType
+NDArray: Any
+Device: Any
+
+if BACKEND == "nd":
+    from needle.backend_ndarray import ndarray as array_api
+    from needle.backend_ndarray.device import BackendDevice as Device
+    from needle.backend_ndarray.device import (
+        all_devices,
+        as_device,
+        cpu,
+        cpu_numpy,
+        cuda,
+        default_device,
+    )
+    from needle.backend_ndarray.ndarray import NDArray
+elif BACKEND == "np":
+    from needle import backend_numpy as array_api
+    from needle.backend_numpy import Device, NDArray, all_devices, as_device, cpu, default_device
+    from needle.backend_ndarray.device import cpu_numpy, cuda
+else:
+    raise NeedleError(f'[needle] NEEDLE_BACKEND is {BACKEND!r}; it must be "nd" or "np"')

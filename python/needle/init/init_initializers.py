@@ -1,0 +1,52 @@
+"""Initialisers for weights: random numbers scaled so that signals keep their variance through a
+layer.
+
+Xavier: Glorot & Bengio 2010. Kaiming: He et al. 2015, for ReLU.
+"""
+
+import math
+from typing import Any
+
+from needle.autograd import Tensor
+from needle.errors import NeedleError
+from needle.init.init_basic import rand, randn
+
+__all__ = ["kaiming_normal", "kaiming_uniform", "xavier_normal", "xavier_uniform"]
+
+
+def xavier_uniform(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) -> Tensor:
+    """Return (fan_in, fan_out) numbers uniform in ±gain * sqrt(6 / (fan_in + fan_out))."""
+    bound = gain * math.sqrt(6 / (fan_in + fan_out))
+    return rand(fan_in, fan_out, low=-bound, high=bound, **kwargs)
+
+
+def xavier_normal(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) -> Tensor:
+    """Return (fan_in, fan_out) normal numbers with deviation gain * sqrt(2 / (fan_in + fan_out))."""
+    std = gain * math.sqrt(2 / (fan_in + fan_out))
+    return randn(fan_in, fan_out, mean=0, std=std, **kwargs)
+
+
+def kaiming_uniform(fan_in: int, fan_out: int, nonlinearity: str = "relu", **kwargs: Any) -> Tensor:
+    """Return (fan_in, fan_out) numbers uniform in ±sqrt(2) * sqrt(3 / fan_in).
+
+    Raises:
+        NeedleError: for another nonlinearity than "relu".
+    """
+    bound = _relu_gain(nonlinearity) * math.sqrt(3 / fan_in)
+    return rand(fan_in, fan_out, low=-bound, high=bound, **kwargs)
+
+
+def kaiming_normal(fan_in: int, fan_out: int, nonlinearity: str = "relu", **kwargs: Any) -> Tensor:
+    """Return (fan_in, fan_out) normal numbers with deviation sqrt(2) / sqrt(fan_in).
+
+    Raises:
+        NeedleError: for another nonlinearity than "relu".
+    """
+    std = _relu_gain(nonlinearity) / math.sqrt(fan_in)
+    return randn(fan_in, fan_out, mean=0, std=std, **kwargs)
+
+
+def _relu_gain(nonlinearity: str) -> float:
+    if nonlinearity != "relu":
+        raise NeedleError(f"[kaiming] nonlinearity {nonlinearity!r} is not known; only 'relu' is")
+    return math.sqrt(2)

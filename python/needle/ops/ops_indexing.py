@@ -1,0 +1,138 @@
+"""Ops that take a part of a Tensor, and join parts: their gradients put the parts back."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from needle.autograd import Tensor, TensorOp
+from needle.backend_ndarray import layout
+from needle.backend_selection import array_api
+from needle.errors import ShapeError
+from needle.ops.ops_mathematic import reshape
+
+__all__ = ["Concatenate", "PlaceSlice", "TakeSlice", "concatenate", "getitem"]
+
+Shape = tuple[int, ...]
+
+
+class TakeSlice(TensorOp):
+    """The part that one slice an axis selects; the rank stays."""
+
+    def __init__(self, slices: tuple[slice, ...]) -> None:
+        self.slices = slices
+
+    def compute(self, a):
+        return a[self.slices]
+
+    def gradient(self, out_grad, node):
+        return PlaceSlice(self.slices, node.inputs[0].shape)(out_grad)
+
+
+class PlaceSlice(TensorOp):
+    """Zeros of `shape` with the input written into the part that `slices` select: TakeSlice
+    backwards.
+    """
+
+    def __init__(self, slices: tuple[slice, ...], shape: Shape) -> None:
+        self.slices = slices
+        self.shape = shape
+
+    def compute(self, a):
+        out = array_api.full_like(a, 0, shape=self.shape)
+        out[self.slices] = a
+        return out
+
+    def gradient(self, out_grad, node):
+        return TakeSlice(self.slices)(out_grad)
+
+
+def getitem(a: Tensor, idxs: Any) -> Tensor:
+    """Return the part that integers, slices, `...` and None select; an integer's axis drops, None
+    adds one.
+
+    Raises:
+        IndexingError: for an index outside its axis, too many indices, or another kind of index.
+    """
+    entries = idxs if isinstance(idxs, tuple) else (idxs,)
+    expanded = layout.expand_index(tuple(entry for entry in entries if entry is not None), a.ndim)
+    slices = []
+    for axis, entry in enumerate(expanded):
+        bounds = layout.normalize_slice(entry, a.shape[axis], axis)
+        if layout.slice_length(bounds) == 0:
+            bounds = slice(0, 0, 1)
+        # A negative step that runs through element 0 stops at None: -1 would count from the end.
+        slices.append(slice(bounds.start, None, bounds.step) if bounds.stop < 0 else bounds)
+    shape = _indexed_shape(a.shape, entries, expanded)
+    part = TakeSlice(tuple(slices))(a)
+    return part if part.shape == shape else reshape(part, shape)
+
+
+def _indexed_shape(shape: Shape, entries: tuple[Any, ...], expanded: tuple[Any, ...]) -> Shape:
+    """Return the shape that an index with integers and None gives, as numpy does."""
+    sizes: list[int | None] = [  # None for an axis that an integer drops
+        layout.slice_length(layout.normalize_slice(entry, shape[axis], axis))
+        if isinstance(entry, slice)
+        else None
+        for axis, entry in enumerate(expanded)
+    ]
+    position = 0
+    result: list[int] = []
+    for entry in entries:
+        taken = 1
+        if entry is None:
+            result.append(1)
+            taken = 0
+        elif entry is Ellipsis:
+            taken = len(shape) - sum(e is not None and e is not Ellipsis for e in entries)
+        result += [size for size in sizes[position : position + taken] if size is not None]
+        position += taken
+    return (*result, *(size for size in sizes[position:] if size is not None))
+
+
+class Concatenate(TensorOp):
+    """Tensors joined along an axis that they have."""
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def compute(self, *args):
+        shape = list(args[0].shape)
+        shape[self.axis] = sum(a.shape[self.axis] for a in args)
+        out = array_api.full_like(args[0], 0, shape=tuple(shape))
+        for a, part in zip(args, self._parts([a.shape for a in args]), strict=True):
+            out[part] = a
+        return out
+
+    def gradient(self, out_grad, node):
+        return tuple(
+            TakeSlice(part)(out_grad) for part in self._parts([x.shape for x in node.inputs])
+        )
+
+    def _parts(self, shapes: list[Shape]) -> list[tuple[slice, ...]]:
+        """Return where each input lies in the result."""
+        parts = []
+        start = 0
+        for shape in shapes:
+            whole = [slice(0, size) for size in shape]
+            whole[self.axis] = slice(start, start + shape[self.axis])
+            start += shape[self.axis]
+            parts.append(tuple(whole))
+        return parts
+
+
+def concatenate(args: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Return the Tensors joined along `axis`.
+
+    Raises:
+        ShapeError: if there are none, or their other sizes differ.
+    """
+    tensors = tuple(args)
+    if not tensors:
+        raise ShapeError("[concatenate] no Tensors given")
+    shapes = [x.shape for x in tensors]
+    (axis,) = layout.normalize_axes(axis, len(shapes[0]), "concatenate")
+    if (
+        len({(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}) > 1
+        or len({len(s) for s in shapes}) > 1
+    ):
+        raise ShapeError(f"[concatenate] shapes {shapes} differ in more than axis {axis}")
+    return Concatenate(axis)(*tensors)

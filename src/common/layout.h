@@ -1,0 +1,50 @@
+// Layout: how a view lies in a flat buffer. Plain data and functions of internal linkage, so that every translation unit
+// (one per instruction set, and nvcc's) has its own copies. bind.h builds layouts from Python's tuples and checks them.
+#pragma once
+
+#include <cstdint>
+
+namespace needle {
+
+constexpr int kMaxDims = 32;
+
+// Element (i0, i1, ...) of the view is element offset + i0 * strides[0] + i1 * strides[1] + ... of the buffer.
+// Counted in elements; strides may be zero (broadcast) or negative (flip). Only the first `ndim` entries are set.
+struct Layout {
+  int ndim;
+  std::int64_t offset;
+  std::int64_t shape[kMaxDims];
+  std::int64_t strides[kMaxDims];
+};
+
+// The number of elements of axes [first, last).
+static inline std::int64_t element_count(const Layout& view, int first, int last) {
+  std::int64_t count = 1;
+  for (int axis = first; axis < last; ++axis) count *= view.shape[axis];
+  return count;
+}
+
+static inline std::int64_t element_count(const Layout& view) {
+  return element_count(view, 0, view.ndim);
+}
+
+// Where element `i` of the view, counted in row-major order, lies in the buffer: the plain meaning of a layout, and
+// the oracle of every faster walk.
+static inline std::int64_t at(const Layout& view, std::int64_t i) {
+  std::int64_t position = view.offset;
+  for (int axis = view.ndim - 1; axis >= 0; --axis) {
+    position += (i % view.shape[axis]) * view.strides[axis];
+    i /= view.shape[axis];
+  }
+  return position;
+}
+
+// A whole buffer of `size` elements, in order.
+static inline void set_flat(Layout& view, std::int64_t size) {
+  view.ndim = 1;
+  view.offset = 0;
+  view.shape[0] = size;
+  view.strides[0] = 1;
+}
+
+}  // namespace needle

@@ -1,0 +1,89 @@
+"""What tests share: devices, random numbers that depend on the test alone, a count by device.
+
+needle is imported inside the fixtures only, so that tests which need no build run without one.
+"""
+
+import os
+import zlib
+from collections import Counter
+
+import hypothesis
+import numpy as np
+import pytest
+
+DEVICES = ("cpu", "cpu_numpy", "cuda")
+
+hypothesis.settings.register_profile(
+    "needle", deadline=None, max_examples=50, derandomize="CI" in os.environ
+)
+hypothesis.settings.load_profile("needle")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", choices=DEVICES, help="run only the tests of this device")
+
+
+def device_of(item):
+    """Return the name of the device that a collected test runs on, or "none"."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("device", "none") if callspec else "none"
+
+
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        item.user_properties.append(("device", device_of(item)))
+    chosen = config.getoption("--device")
+    if chosen:
+        config.hook.pytest_deselected(items=[item for item in items if device_of(item) != chosen])
+        items[:] = [item for item in items if device_of(item) == chosen]
+
+
+# Scoped to the module because hypothesis refuses a fixture that is made anew for each test.
+@pytest.fixture(scope="module", params=DEVICES)
+def device(request):
+    """Each device in turn; a missing one skips and says why, but a missing `cpu()` fails."""
+    import needle
+
+    device = getattr(needle, request.param)()
+    if not device.enabled():
+        if request.param == "cpu" and os.environ.get("NEEDLE_ALLOW_NO_CPU") != "1":
+            pytest.fail(f"{device.reason}, or set NEEDLE_ALLOW_NO_CPU=1 to skip", pytrace=False)
+        pytest.skip(device.reason)
+    return device
+
+
+def seed_of(request):
+    return zlib.crc32(request.node.nodeid.encode())
+
+
+@pytest.fixture
+def rng(request):
+    """A generator seeded by the test's name: order and selection do not change its numbers."""
+    return np.random.default_rng(seed_of(request))
+
+
+@pytest.fixture(autouse=True)
+def numpy_seed(request):
+    """Seed numpy's global generator, from which needle draws, in the same way."""
+    np.random.seed(seed_of(request))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print how many tests passed, failed and were skipped on each device."""
+    columns = {"skipped": "skipped", "xfailed": "skipped", "passed": "passed"}
+    columns |= {"failed": "failed", "error": "failed"}  # last, so that a failure overrides
+    results = {}
+    for outcome, column in columns.items():
+        for report in terminalreporter.getreports(outcome):
+            properties = dict(getattr(report, "user_properties", ()))
+            if "device" in properties:
+                results[report.nodeid] = (properties["device"], column)
+    if not results:
+        return
+    counts = Counter(results.values())
+    columns = ("passed", "failed", "skipped")
+    terminalreporter.section("tests by device")
+    terminalreporter.write_line("device     " + "".join(f"{column:>8}" for column in columns))
+    for device in (*DEVICES, "none"):
+        cells = "".join(f"{counts[device, column]:>8}" for column in columns)
+        terminalreporter.write_line(f"{device:<11}{cells}")
