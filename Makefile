@@ -7,8 +7,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Nothing from outside .venv, nor another checkout, may take the place of this one.
-unexport PYTHONPATH PYTHONHOME
+# Nothing from outside .venv may take the place of what is here; Ninja and the tests are no children of this make.
+unexport PYTHONPATH PYTHONHOME MAKEFLAGS
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
@@ -56,18 +56,16 @@ setup: .venv/installed
 tag = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
 configure = $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" \
 	-DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
-ninja = MAKEFLAGS= $(BIN)/ninja  # `make -j` is not for Ninja, which counts its own jobs
 
 build: setup
 	@dir="build/$(tag)"; \
-	[ "$$dir/build.ninja" -nt .venv/installed ] || $(configure) -B "$$dir" --fresh && $(ninja) -C "$$dir"
+	[ "$$dir/build.ninja" -nt .venv/installed ] || $(configure) -B "$$dir" --fresh && $(BIN)/ninja -C "$$dir"
 
 # --- programs -------------------------------------------------------------------------------------------------------
 
 train: build
 	$(BIN)/python apps/train_mnist.py $(ARGS)
 
-# On two cores `-n 2` would come here.
 test: build
 	$(BIN)/python -m pytest $(ARGS)
 
@@ -98,17 +96,18 @@ format: setup
 	$(BIN)/ruff format
 	$(cpp_files) $(BIN)/clang-format -i {} +
 
-# The module of this build stays in its own folder. The sanitizers must be the first libraries of the process; the
-# memory pool would hide a use after free from them.
-sanitized = build/sanitize-$(tag)
-runtime = $$($${CXX:-g++} -print-file-name=$(1))
+# The module of this build stays in its own folder. The sanitizers' libraries come first in the process. The memory pool
+# would hide a use after free, and pytest's capture the report, which ends with the Python stack as aborts do.
+sanitized = $(CURDIR)/build/sanitize-$(tag)
+library = $$($${CXX:-g++} -print-file-name=$(1))
 
 sanitize: setup
-	$(configure) -B "$(sanitized)" -DNEEDLE_SANITIZE=ON -DNEEDLE_MODULE_DIR="$(CURDIR)/$(sanitized)/modules"
-	$(ninja) -C "$(sanitized)"
-	LD_PRELOAD="$(call runtime,libasan.so) $(call runtime,libubsan.so)" ASAN_OPTIONS=detect_leaks=0 \
-		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 NEEDLE_POOL=0 NEEDLE_MODULE_DIR="$(CURDIR)/$(sanitized)/modules" \
-		$(BIN)/python -m pytest --device cpu $(ARGS)
+	$(configure) -B "$(sanitized)" -DNEEDLE_SANITIZE=ON -DNEEDLE_MODULE_DIR="$(sanitized)/modules"
+	$(BIN)/ninja -C "$(sanitized)"
+	LD_PRELOAD="$(call library,libasan.so) $(call library,libubsan.so)" \
+	ASAN_OPTIONS=abort_on_error=1:allocator_may_return_null=1:detect_leaks=0 \
+	UBSAN_OPTIONS=abort_on_error=1:print_stacktrace=1 NEEDLE_POOL=0 NEEDLE_MODULE_DIR="$(sanitized)/modules" \
+		$(BIN)/python -m pytest --capture=sys --device cpu $(ARGS)
 
 clean:
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

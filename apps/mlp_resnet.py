@@ -33,14 +33,11 @@ def MLPResNet(  # noqa: N802 - the contract's name: it reads like a layer
     """Return a classifier of inputs (B, ...) with `dim` numbers each, giving logits (B,
     num_classes).
     """
-    blocks = [
-        ResidualBlock(hidden_dim, hidden_dim // 2, norm, drop_prob) for _ in range(num_blocks)
-    ]
-    return nn.Sequential(
+    return nn.Sequential(  # made in the order of execution: so the random numbers are given out
         nn.Flatten(),
         nn.Linear(dim, hidden_dim),
         nn.ReLU(),
-        *blocks,
+        *(ResidualBlock(hidden_dim, hidden_dim // 2, norm, drop_prob) for _ in range(num_blocks)),
         nn.Linear(hidden_dim, num_classes),
     )
 
@@ -97,4 +94,8 @@ def train_mnist(
 
 
 if __name__ == "__main__":
-    print("train error %.4f, loss %.4f; test error %.4f, loss %.4f" % train_mnist())
+    train_error, train_loss, test_error, test_loss = train_mnist()
+    print(
+        f"train error {train_error:.4f}, loss {train_loss:.4f};"
+        f" test error {test_error:.4f}, loss {test_loss:.4f}"
+    )

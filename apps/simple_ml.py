@@ -27,17 +27,19 @@ def nn_epoch(
     X is (n, d) and y (n,) integers below k; W1 is (d, h), W2 is (h, k).
     """
     classes = W2.shape[1]
+    device = W1.device
     for start in range(0, len(X), batch):
-        x = ndl.Tensor(X[start : start + batch], requires_grad=False)
-        one_hot = ndl.Tensor(np.eye(classes)[y[start : start + batch]], requires_grad=False)
+        rows = slice(start, start + batch)
+        x = ndl.Tensor(X[rows], device=device, requires_grad=False)
+        one_hot = ndl.Tensor(np.eye(classes)[y[rows]], device=device, requires_grad=False)
         loss = softmax_loss(ndl.relu(x @ W1) @ W2, one_hot)
         loss.backward()
-        W1 = ndl.Tensor(W1.numpy() - lr * W1.grad.numpy())
-        W2 = ndl.Tensor(W2.numpy() - lr * W2.grad.numpy())
+        W1 = ndl.Tensor(W1.numpy() - lr * W1.grad.numpy(), device=device)
+        W2 = ndl.Tensor(W2.numpy() - lr * W2.grad.numpy(), device=device)
     return W1, W2
 
 
 def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the softmax loss of logits `h` (n, k) against labels `y` (n,), and the error rate."""
-    one_hot = ndl.Tensor(np.eye(h.shape[1])[y], requires_grad=False)
+    one_hot = ndl.Tensor(np.eye(h.shape[1])[y], device=h.device, requires_grad=False)
     return softmax_loss(h, one_hot).numpy(), float(np.mean(h.numpy().argmax(axis=1) != y))

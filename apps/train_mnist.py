@@ -1,6 +1,7 @@
 """Train a model on handwritten digits: python apps/train_mnist.py --help lists the options."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,26 @@ class Score:
 
     loss: float
     accuracy: float
+
+
+class CtrlC:
+    """Inside `with`, the first Ctrl-C only sets `pressed`; a second one interrupts at once.
+
+    An interrupt that is raised anywhere may get lost, since Python drops what a finaliser raises,
+    or come between a save and the line about it.
+    """
+
+    def __enter__(self) -> "CtrlC":
+        self.pressed = False
+        self.usual = signal.signal(signal.SIGINT, self._press)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self.usual)
+
+    def _press(self, *_: object) -> None:
+        self.pressed = True
+        signal.signal(signal.SIGINT, self.usual)
 
 
 def softmax_regression() -> nn.Module:
@@ -73,6 +94,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--epochs is {args.epochs}; give a number from 1 up")
     if args.batch_size < 1:
         parser.error(f"--batch-size is {args.batch_size}; give a number from 1 up")
+    if not 0 <= args.seed < 2**32:
+        parser.error(f"--seed is {args.seed}; give a number from 0 to 2**32 - 1")
     suits = DEFAULT_OPTIMIZER[args.model]
     args.optimizer = args.optimizer or suits
     if args.lr is None:
@@ -94,9 +117,16 @@ def count_correct(logits: ndl.Tensor, y: ndl.Tensor) -> int:
 
 
 def train_epoch(
-    model: nn.Module, loader: ndl.data.DataLoader, opt: ndl.optim.Optimizer, title: str = ""
+    model: nn.Module,
+    loader: ndl.data.DataLoader,
+    opt: ndl.optim.Optimizer,
+    title: str = "",
+    ctrl_c: CtrlC | None = None,
 ) -> Score:
-    """Take one optimizer step a batch; return the score of the predictions made on the way."""
+    """Take one optimizer step a batch; return the score of the predictions made on the way.
+
+    Raises KeyboardInterrupt after the batch in which Ctrl-C was pressed.
+    """
     loss_fn = nn.SoftmaxLoss()
     model.train()
     loss_sum, correct, samples = 0.0, 0, 0
@@ -109,6 +139,8 @@ def train_epoch(
         loss_sum += loss.item() * len(x)
         correct += count_correct(logits, y)
         samples += len(x)
+        if ctrl_c and ctrl_c.pressed:
+            raise KeyboardInterrupt
     return Score(loss_sum / samples, correct / samples)
 
 
@@ -145,15 +177,18 @@ def train(args: argparse.Namespace) -> list[tuple[Score, Score]]:
     )
     scores: list[tuple[Score, Score]] = []
     try:
-        for number in range(1, args.epochs + 1):
-            trained = train_epoch(model, train_loader, opt, f"epoch {number}")
-            tested = evaluate(model, test_loader)
-            ndl.save_model(model, args.save)
-            scores.append((trained, tested))
-            print(
-                f"epoch {number:2d}: train loss {trained.loss:.4f} accuracy {trained.accuracy:.4f},"
-                f" test loss {tested.loss:.4f} accuracy {tested.accuracy:.4f}"
-            )
+        with CtrlC() as ctrl_c:
+            for number in range(1, args.epochs + 1):
+                trained = train_epoch(model, train_loader, opt, f"epoch {number}", ctrl_c)
+                tested = evaluate(model, test_loader)
+                ndl.save_model(model, args.save)
+                scores.append((trained, tested))
+                print(
+                    f"epoch {number:2d}: train loss {trained.loss:.4f}"
+                    f" accuracy {trained.accuracy:.4f},"
+                    f" test loss {tested.loss:.4f} accuracy {tested.accuracy:.4f}",
+                    flush=True,
+                )
     except KeyboardInterrupt:
         kept = f"the model of epoch {len(scores)} is in {args.save}" if scores else "nothing saved"
         print(f"\nstopped: {kept}")
@@ -167,7 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parse_arguments(arguments)
     try:
         train(args)
-    except ndl.NeedleError as error:
+    except (ndl.NeedleError, OSError) as error:
         sys.exit(f"train_mnist: {error}")
 
 

@@ -5,8 +5,9 @@ library does it. The right result is numpy's, in float64, or numpy-written needl
 model.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from bench import with_numpy
 
-__all__ = ["LADDER", "WORKLOADS", "Rung", "Target", "Workload", "by_name"]
+__all__ = ["BY_NAME", "LADDER", "LADDER_WORKLOADS", "WORKLOADS", "Rungs", "Target", "Workload"]
 
 Inputs = tuple[Any, ...]
 
@@ -79,9 +80,7 @@ def matmul(m: int, n: int, p: int, target: Target | None = None) -> Workload:
     name = f"matmul {m}" if m == n == p else f"matmul {m} x {n} x {p}"
     work = 2e-9 * m * n * p
     shapes = normal((m, n), (n, p))
-    return Workload(
-        name, "matmul", "matmul", shapes, np.matmul, target, amount=work, unit="GFLOP"
-    )
+    return Workload(name, "matmul", "matmul", shapes, np.matmul, target, amount=work, unit="GFLOP")
 
 
 PRODUCTS = (
@@ -108,7 +107,10 @@ SQUARE = (1000, 1000)
 
 
 def add(name: str, *shapes: tuple[int, ...], target: Target | None = None) -> Workload:
-    return Workload(name, "elementwise", "add", normal(*shapes), np.add, target)
+    elements = sum(math.prod(shape) for shape in (*shapes, shapes[0]))  # the result's shape too
+    work = 4e-9 * elements
+    inputs = normal(*shapes)
+    return Workload(name, "elementwise", "add", inputs, np.add, target, amount=work, unit="GB")
 
 
 def unary(operation: str, reference: Callable[..., Any]) -> Workload:
@@ -129,6 +131,8 @@ def reduction(operation: str, axis: int | None) -> Workload:
         uniform(SQUARE),
         reference,
         Target("numpy", 1.5),
+        amount=4e-9 * math.prod(SQUARE),
+        unit="GB",
     )
 
 
@@ -225,7 +229,7 @@ def mlp_resnet_inputs(rng: np.random.Generator) -> Inputs:
 
 
 def mlp_resnet_losses(*inputs: np.ndarray) -> list[float]:
-    from bench import with_needle  # late: the other libraries' processes do not load needle's module
+    from bench import with_needle  # late: only this reference needs needle
 
     return with_needle.specified_mlp_resnet_losses(*inputs, steps=3)
 
@@ -256,56 +260,38 @@ TRAINING = (
 
 
 @dataclass(frozen=True)
-class Rung:
-    """One problem, our kernels for it from the plainest up, and the same done by every library.
+class Rungs:
+    """One problem with all kernels that needle has for it.
 
     Args:
-        kernels: the course's kernels, as workloads that only needle has.
-        top: the workload of the libraries.
+        top: the workload, as every library does it.
         top_kernel: the kernel that needle's NDArray calls for it.
+        course: the course's kernels for it, from the plainest up.
     """
 
-    kernels: tuple[Workload, ...]
     top: Workload
     top_kernel: str
+    course: dict[str, Workload]
 
 
-def rung(top: Workload, kernels: tuple[str, ...], top_kernel: str) -> Rung:
-    plainer = tuple(
-        Workload(
-            f"{kernel}: {top.name}",
-            "ladder",
-            kernel,
-            top.inputs,
-            top.reference,
-            amount=top.amount,
-            unit=top.unit,
+def rungs(top: Workload, top_kernel: str, *kernels: str) -> Rungs:
+    course = {
+        kernel: replace(
+            top, name=f"{kernel}, {top.name}", group="ladder", operation=f"course {kernel}"
         )
         for kernel in kernels
-    )
-    return Rung(plainer, top, top_kernel)
-
-
-def with_rate(workload: Workload, gigabytes: float) -> Workload:
-    fields = {**vars(workload), "amount": gigabytes, "unit": "GB"}
-    return Workload(**fields)
+    }
+    return Rungs(top, top_kernel, course)
 
 
 LADDER = (
-    *(
-        rung(matmul(n, n, n), ("matmul", "matmul_tiled"), "batched_matmul")
-        for n in (64, 256, 512)
-    ),
-    rung(with_rate(ELEMENTWISE[0], 12e-3), ("ewise_add",), "add"),
-    rung(with_rate(REDUCTIONS[1], 4e-3), ("reduce_sum",), "sum"),
-    rung(with_rate(REDUCTIONS[4], 4e-3), ("reduce_max",), "max"),
-    rung(COPIES[0], ("compact",), "copy"),
+    *(rungs(matmul(n, n, n), "batched_matmul", "matmul", "matmul_tiled") for n in (64, 256, 512)),
+    rungs(ELEMENTWISE[0], "add", "ewise_add"),
+    rungs(REDUCTIONS[1], "sum", "reduce_sum"),
+    rungs(REDUCTIONS[4], "max", "reduce_max"),
+    rungs(COPIES[0], "copy", "compact"),
 )
+LADDER_WORKLOADS = tuple(w for step in LADDER for w in (*step.course.values(), step.top))
 
 WORKLOADS = (*PRODUCTS, *ELEMENTWISE, *REDUCTIONS, *COPIES, *GRAPHS, *TRAINING)
-
-
-def by_name() -> dict[str, Workload]:
-    """Return every workload, those of the ladder too, by its name."""
-    rungs = [workload for rung in LADDER for workload in (*rung.kernels, rung.top)]
-    return {workload.name: workload for workload in (*rungs, *WORKLOADS)}
+BY_NAME = {workload.name: workload for workload in (*WORKLOADS, *LADDER_WORKLOADS)}

@@ -1,6 +1,6 @@
-// The Python module ndarray_backend_cpu: the bindings of common/bind.h over the kernels of the chosen instruction set,
-// memory from the system, settings from the environment. A translation unit of its own, so that editing a kernel does
-// not compile pybind11 again.
+// The Python module ndarray_backend_cpu: the bindings of common/bind.h over the kernels of the
+// chosen instruction set, memory from the system, settings from the environment. A translation unit
+// of its own, so that editing a kernel does not compile pybind11 again.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -25,36 +25,43 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kDistance = 5 * 256;
 
-// A large block lies in huge pages: a first touch then costs one page fault in 2 MiB, not 512. Blocks start at
-// different distances from their first page: equal elements of operands and result would else compete for the same lines
-// of every cache.
+// A large block lies in whole huge pages, its last one included: a first touch then costs one page
+// fault in 2 MiB instead of 512, and walks with a long stride do not run out of the processor's
+// page table entries. Blocks start at different distances from their first page: equal elements of
+// operands and result would else compete for the same lines of every cache.
 void* allocate_memory(std::size_t bytes) {
   constexpr std::size_t kDistances = 16;
   static std::atomic<std::size_t> large_blocks{0};
-  const bool large = bytes >= kHugePage;
-  const std::size_t distance = large ? (large_blocks++ % kDistances) * kDistance : 0;
   void* block = nullptr;
-  if (bytes > std::numeric_limits<std::ptrdiff_t>::max() - kHugePage) return nullptr;
-  if (posix_memalign(&block, large ? kHugePage : Pool::kGranularity, bytes + distance) != 0) return nullptr;
+  if (bytes < kHugePage) {
+    return posix_memalign(&block, Pool::kGranularity, bytes) == 0 ? block : nullptr;
+  }
+  const std::size_t distance = (large_blocks++ % kDistances) * kDistance;
+  if (bytes > std::numeric_limits<std::ptrdiff_t>::max() - 2 * kHugePage) return nullptr;
+  const std::size_t whole = (bytes + distance + kHugePage - 1) / kHugePage * kHugePage;
+  if (posix_memalign(&block, kHugePage, whole) != 0) return nullptr;
 #if defined(MADV_HUGEPAGE)
-  if (large) madvise(block, bytes + distance, MADV_HUGEPAGE);
+  madvise(block, whole, MADV_HUGEPAGE);
 #endif
   return static_cast<char*>(block) + distance;
 }
 
 void release_memory(void* block, std::size_t bytes) {
-  const std::size_t distance = bytes >= kHugePage ? reinterpret_cast<std::uintptr_t>(block) % kHugePage : 0;
+  const std::size_t distance =
+      bytes < kHugePage ? 0 : reinterpret_cast<std::uintptr_t>(block) % kHugePage;
   std::free(static_cast<char*>(block) - distance);
 }
 
-// The number in an environment variable, or `otherwise` if it is not set. A text that is no number is an error, told at
-// import: a setting that is silently ignored costs its user hours.
+// The number in an environment variable, or `otherwise` if it is not set. A text that is no number
+// is an error, told at import: a setting that is silently ignored costs its user hours.
 long setting(const char* name, long otherwise) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return otherwise;
   char* end = nullptr;
   const long value = std::strtol(text, &end, 10);
-  if (*end != '\0' || value < 0) fail<DeviceError>("cpu", name, " is '", text, "'; a number from 0 on is needed");
+  if (*end != '\0' || value < 0) {
+    fail<DeviceError>("cpu", name, " is '", text, "'; a number from 0 on is needed");
+  }
   return value;
 }
 
@@ -69,7 +76,8 @@ std::size_t pool_cap() {
 Pool& pool() {
   static Pool* const instance = [] {
     auto* made = new Pool({allocate_memory, release_memory}, pool_cap());
-    pthread_atfork([] { pool().mutex().lock(); }, [] { pool().mutex().unlock(); }, [] { pool().mutex().unlock(); });
+    pthread_atfork([] { pool().mutex().lock(); }, [] { pool().mutex().unlock(); },
+                   [] { pool().mutex().unlock(); });
     return made;
   }();
   return *instance;
@@ -79,7 +87,8 @@ namespace cpu {
 
 void* acquire_scratch(std::int64_t bytes) {
   void* block = pool().allocate(static_cast<std::size_t>(bytes));
-  if (block == nullptr) fail<OutOfMemoryError>("cpu", "no room for ", bytes, " bytes of scratch memory");
+  if (block == nullptr)
+    fail<OutOfMemoryError>("cpu", "no room for ", bytes, " bytes of scratch memory");
   return block;
 }
 
@@ -92,7 +101,8 @@ void release_scratch(void* block, std::int64_t bytes) noexcept {
 namespace {
 
 void set_num_threads(int threads) {
-  if (threads < 1) fail<DeviceError>("set_num_threads", "at least 1 thread is needed, not ", threads);
+  if (threads < 1)
+    fail<DeviceError>("set_num_threads", "at least 1 thread is needed, not ", threads);
   cpu::ThreadPool::instance().resize(threads);
 }
 
@@ -104,38 +114,37 @@ py::list supported_isas() {
 
 void start(py::module_& module) {
   const cpu::InstructionSet chosen = cpu::choose_instruction_set(std::getenv("NEEDLE_ISA"));
-  if (const long threads = setting("NEEDLE_NUM_THREADS", 0); threads > 0) set_num_threads(static_cast<int>(threads));
+  if (const long threads = setting("NEEDLE_NUM_THREADS", 0); threads > 0)
+    set_num_threads(static_cast<int>(threads));
   pool();
 
   module.doc() = "The cpu backend of needle; its contract is needle.backend_ndarray.interface.";
   module.attr("__device_name__") = "cpu";
   module.attr("__build_id__") = kBuildId;
   bind_backend(module, *chosen.kernels);
-  module.def("isa", [name = chosen.name] { return name; }, "Return the instruction set that was chosen at import.");
-  module.def("supported_isas", supported_isas, "Return the instruction sets that this machine can run.");
+  module.def(
+      "isa", [name = chosen.name] { return name; },
+      "Return the instruction set that was chosen at import.");
+  module.def("supported_isas", supported_isas,
+             "Return the instruction sets that this machine can run.");
   module.def("set_num_threads", set_num_threads, py::arg("threads"),
              "Let kernels use `threads` threads, the caller's included; DeviceError below 1.");
-  module.def("get_num_threads", [] { return cpu::ThreadPool::instance().size(); },
-             "Return how many threads a kernel may use.");
+  module.def(
+      "get_num_threads", [] { return cpu::ThreadPool::instance().size(); },
+      "Return how many threads a kernel may use.");
 }
 
 }  // namespace
 }  // namespace needle
 
+// What is thrown here becomes an ImportError with its text, which `cpu().reason` tells.
 PYBIND11_MODULE(ndarray_backend_cpu, module) {
-  try {
-    pybind11::register_local_exception_translator([](std::exception_ptr failure) {
-      try {
-        std::rethrow_exception(failure);
-      } catch (const pybind11::builtin_exception&) {
-        throw;
-      } catch (...) {
-        needle::raise_current_exception();
-      }
-    });
-    needle::start(module);
-  } catch (const needle::DeviceError&) {
-    needle::raise_current_exception();
-    throw pybind11::error_already_set();
-  }
+  pybind11::register_local_exception_translator([](std::exception_ptr failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const needle::DeviceError&) {
+      needle::raise_current_exception();
+    }
+  });
+  needle::start(module);
 }

@@ -1,10 +1,12 @@
-// The cpu kernels. First the course's, one plain function each: compact buffers, the output given by the caller. Then
-// the strided ones, which walk views: made from the rows of common/ops.def by the loops of cpu/strided.h and
-// cpu/reduce.h. At the end the table through which common/bind.h calls them; README.md tells the life of one call.
+// The cpu kernels. First the course's, one plain function each: compact buffers, the output given
+// by the caller. Then the strided ones, which walk views: made from the rows of common/ops.def by
+// the loops of cpu/strided.h and cpu/reduce.h. At the end the table through which common/bind.h
+// calls them; README.md tells the life of one call.
 //
-// This file is compiled once for each instruction set, into the namespace that NEEDLE_ISA names; cpu/dispatch.cc picks
-// one. So it may use nothing that the linker merges across object files (inline functions of other namespaces, the
-// standard library's templates): code for a newer processor could leak into the others.
+// This file is compiled once for each instruction set, into the namespace that NEEDLE_ISA names;
+// cpu/dispatch.cc picks one. So it may use nothing that the linker merges across object files
+// (inline functions of other namespaces, the standard library's templates): code for a newer
+// processor could leak into the others.
 #include <math.h>
 #include <string.h>
 
@@ -21,8 +23,9 @@
 
 namespace needle::cpu::NEEDLE_ISA {
 
-constexpr int64_t kTileSize = 8;           // the blocks of matmul_tiled
-constexpr int64_t kMatmulGrain = 1 << 20;  // multiplications below which a thread is not worth waking
+constexpr int64_t kTileSize = 8;  // the blocks of matmul_tiled
+constexpr int64_t kMatmulGrain = 1
+                                 << 20;  // multiplications below which a thread is not worth waking
 
 // numpy's memory is the cpu's own: to_host is `copy`, and this is all the other way.
 static void from_host(const float* host, float* out, int64_t size) {
@@ -34,8 +37,8 @@ static void fill(float* out, float value, int64_t size) {
   for (int64_t i = 0; i < size; ++i) out[i] = value;
 }
 
-// The next three go row by row: `index` counts through all axes but the last, the inner loop through that one.
-// A view has at least one axis here.
+// The next three go row by row: `index` counts through all axes but the last, the inner loop
+// through that one. A view has at least one axis here.
 
 // Moves `index` to the next row of the view; the axis before the last turns fastest.
 static void next_row(int64_t* index, const Layout& view) {
@@ -103,7 +106,8 @@ static void ewise_div(const float* a, const float* b, float* out, int64_t size) 
   for (int64_t i = 0; i < size; ++i) out[i] = a[i] / b[i];
 }
 
-// A NaN on either side wins: a[i] != a[i] keeps one in a, and a comparison with a NaN in b is false.
+// A NaN on either side wins: a[i] != a[i] keeps one in a, and a comparison with a NaN in b is
+// false.
 static void ewise_maximum(const float* a, const float* b, float* out, int64_t size) {
   for (int64_t i = 0; i < size; ++i) out[i] = (a[i] > b[i] || a[i] != a[i]) ? a[i] : b[i];
 }
@@ -166,21 +170,25 @@ static void matmul(const float* a, const float* b, float* out, int64_t m, int64_
   }
 }
 
-// out += a @ b on TILE x TILE blocks, each compact and aligned, none overlapping: what the compiler needs to know to
-// keep rows of `out` in vector registers.
-static void aligned_dot(const float* __restrict a, const float* __restrict b, float* __restrict out) {
+// out += a @ b on TILE x TILE blocks, each compact and aligned, none overlapping: what the compiler
+// needs to know to keep rows of `out` in vector registers.
+static void aligned_dot(const float* __restrict a, const float* __restrict b,
+                        float* __restrict out) {
   a = static_cast<const float*>(__builtin_assume_aligned(a, kTileSize * sizeof(float)));
   b = static_cast<const float*>(__builtin_assume_aligned(b, kTileSize * sizeof(float)));
   out = static_cast<float*>(__builtin_assume_aligned(out, kTileSize * sizeof(float)));
   for (int64_t i = 0; i < kTileSize; ++i) {
     for (int64_t k = 0; k < kTileSize; ++k) {
-      for (int64_t j = 0; j < kTileSize; ++j) out[i * kTileSize + j] += a[i * kTileSize + k] * b[k * kTileSize + j];
+      for (int64_t j = 0; j < kTileSize; ++j)
+        out[i * kTileSize + j] += a[i * kTileSize + k] * b[k * kTileSize + j];
     }
   }
 }
 
-// The same on tiled buffers: (m/T, n/T, T, T) @ (n/T, p/T, T, T) -> (m/T, p/T, T, T); T divides m, n and p.
-static void matmul_tiled(const float* a, const float* b, float* out, int64_t m, int64_t n, int64_t p) {
+// The same on tiled buffers: (m/T, n/T, T, T) @ (n/T, p/T, T, T) -> (m/T, p/T, T, T); T divides m,
+// n and p.
+static void matmul_tiled(const float* a, const float* b, float* out, int64_t m, int64_t n,
+                         int64_t p) {
   constexpr int64_t kTileArea = kTileSize * kTileSize;
   const int64_t tile_rows = m / kTileSize;
   const int64_t tile_inner = n / kTileSize;
@@ -302,7 +310,8 @@ static void batched_matmul(View a, View b, float* out) {
   while (a_batch.ndim > 0) {
     const int last = a_batch.ndim - 1;
     const int64_t size = a_batch.shape[last];
-    if (size != 1 && (b_batch.strides[last] != 0 || a_batch.strides[last] != m * a_strides[0])) break;
+    if (size != 1 && (b_batch.strides[last] != 0 || a_batch.strides[last] != m * a_strides[0]))
+      break;
     m *= size;
     a_batch.ndim = b_batch.ndim = last;
   }
@@ -312,52 +321,27 @@ static void batched_matmul(View a, View b, float* out) {
   ThreadPool& pool = ThreadPool::instance();
   // Many small matrices are shared out whole; a large one is shared out inside matmul_packed.
   const int64_t grain = larger(1, kMatmulGrain / (m * n * p));
-  parallel_for(batches, batches < 2 * pool.size() ? batches : grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      matmul_packed(a.data + at(a_batch, i), a_strides[0], a_strides[1], b.data + at(b_batch, i), b_strides[0],
-                    b_strides[1], out + i * m * p, m, n, p, pool);
-    }
-  });
+  parallel_for(batches, batches < 2 * pool.size() ? batches : grain,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   matmul_packed(a.data + at(a_batch, i), a_strides[0], a_strides[1],
+                                 b.data + at(b_batch, i), b_strides[0], b_strides[1],
+                                 out + i * m * p, m, n, p, pool);
+                 }
+               });
 }
 
 extern const Kernels kernels;
 const Kernels kernels = {
-    kTileSize,
-    copy,
-    from_host,
-    fill,
-    compact,
-    ewise_setitem,
-    scalar_setitem,
-    ewise_add,
-    ewise_mul,
-    ewise_div,
-    ewise_maximum,
-    ewise_eq,
-    ewise_ge,
-    scalar_add,
-    scalar_mul,
-    scalar_div,
-    scalar_power,
-    scalar_maximum,
-    scalar_eq,
-    scalar_ge,
-    ewise_log,
-    ewise_exp,
-    ewise_tanh,
-    matmul,
-    matmul_tiled,
-    reduce_sum,
-    reduce_max,
+    kTileSize,      copy,       from_host,   fill,        compact,       ewise_setitem,
+    scalar_setitem, ewise_add,  ewise_mul,   ewise_div,   ewise_maximum, ewise_eq,
+    ewise_ge,       scalar_add, scalar_mul,  scalar_div,  scalar_power,  scalar_maximum,
+    scalar_eq,      scalar_ge,  ewise_log,   ewise_exp,   ewise_tanh,    matmul,
+    matmul_tiled,   reduce_sum, reduce_max,
 #define BINARY(name, expression) binary<op::name>, scalar<op::name>,
 #define UNARY(name, expression) unary<op::name>,
 #include "common/ops.def"
-    copy,
-    where,
-    reduce<Sum>,
-    reduce<Max>,
-    reduce<Min>,
-    batched_matmul,
+    copy,           where,      reduce<Sum>, reduce<Max>, reduce<Min>,   batched_matmul,
 };
 
 }  // namespace needle::cpu::NEEDLE_ISA

@@ -1,13 +1,12 @@
 """Gradients and values of any function of Tensors against float64 central differences and numpy.
 
-Runs on `cpu_numpy()` with dtype float64, or on raw numpy under NEEDLE_BACKEND=np. The inputs are the
-caller's and out_grad is random: neither a forgotten factor nor an ignored out_grad can hide.
+Runs on `cpu_numpy()` with dtype float64, or on raw numpy under NEEDLE_BACKEND=np. The inputs are
+the caller's and out_grad is random: neither a forgotten factor nor an ignored out_grad can hide.
 """
 
 import math
 
 import numpy as np
-
 from needle.autograd import Tensor, TensorTuple
 from needle.backend_selection import BACKEND, cpu_numpy
 
@@ -94,14 +93,18 @@ def differences(scalar_function, array):
 def compare(what, got, expected, tolerance):
     """Fail with the element, expected and got, unless shape, dtype and values agree."""
     values = got.numpy()
-    assert values.shape == expected.shape, f"{what}: shape {values.shape}, expected {expected.shape}"
+    assert values.shape == expected.shape, (
+        f"{what}: shape {values.shape}, expected {expected.shape}"
+    )
     assert got.dtype == "float64", f"{what}: dtype {got.dtype}, expected float64"
     errors = np.abs(values - expected) / (1 + np.abs(expected))
     same = (values == expected) | (np.isnan(values) & np.isnan(expected))
     wrong = ~(same | (errors <= tolerance))
     if not wrong.any():
         return
-    at = np.unravel_index(np.argmax(np.where(wrong, np.nan_to_num(errors, nan=math.inf), -1)), wrong.shape)
+    at = np.unravel_index(
+        np.argmax(np.where(wrong, np.nan_to_num(errors, nan=math.inf), -1)), wrong.shape
+    )
     raise AssertionError(
         f"{what}, element {tuple(int(k) for k in at)}: expected {expected[at]:.10g}, "
         f"got {values[at]:.10g}; {wrong.sum()} of {wrong.size} elements are wrong"

@@ -49,6 +49,9 @@ DATA_CLOCK = count(1)
 
 BACKEND_IS_ND = BACKEND == "nd"
 
+# What an operator takes for a number: the usual types first, the abstract one is slow to ask.
+REAL = (float, int, Real)
+
 
 # --- recording ---
 
@@ -170,6 +173,12 @@ class Value:
 
     num_outputs = 1
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return a leaf without data: a constructor may fail, `__del__` finds it counted."""
+        value = _new(cls)
+        value._init(None, (), None, False)
+        return value
+
     def _init(
         self, op: Op | None, inputs: Sequence["Value"], cached_data: Any, requires_grad: bool
     ) -> None:
@@ -184,8 +193,7 @@ class Value:
 
     def __del__(self) -> None:
         global TENSOR_COUNTER
-        if hasattr(self, "_version"):  # a constructor that failed was never counted
-            TENSOR_COUNTER -= 1
+        TENSOR_COUNTER -= 1
 
     def realize_cached_data(self) -> Any:
         """Return the raw array itself, computing it (and what it needs) if that was put off."""
@@ -215,12 +223,12 @@ class Value:
         """Return the result of `op` on `inputs`: recorded if an input requires a gradient, else a
         constant.
         """
-        value = _new(cls)
         data = None
         if not LAZY_MODE:
             data = op.compute(*[x.realize_cached_data() for x in inputs])
             if not isinstance(data, NDArray):
                 data = _as_data(data)
+        value = _new(cls)
         if _grad_mode.enabled:
             for x in inputs:
                 if x.requires_grad:
@@ -308,10 +316,10 @@ class Tensor(Value):
             device = source.device if device is None and BACKEND_IS_ND else device
         device = default_device() if device is None else as_device(device)
         if isinstance(array, Tensor) and device == array.device and dtype == array.dtype:
-            data = source
+            self.cached_data = source
         else:
-            data = array_api.array(source, dtype=dtype, device=device)
-        self._init(None, (), data, requires_grad)
+            self.cached_data = array_api.array(source, dtype=dtype, device=device)
+        self.requires_grad = requires_grad
 
     # --- what it is ---
 
@@ -472,12 +480,13 @@ class Tensor(Value):
 
     def _constant(self, other: Any) -> "Tensor":
         """Return a number or numpy array as a constant of this Tensor's device and dtype."""
-        return Tensor(np.asarray(other), device=self.device, dtype=self.dtype, requires_grad=False)
+        values = float(other) if isinstance(other, REAL) else np.asarray(other)
+        return Tensor(values, device=self.device, dtype=self.dtype, requires_grad=False)
 
     def __add__(self, other: Any) -> "Tensor":
         if isinstance(other, Tensor):
             return ops.EWiseAdd()(self, other)
-        if isinstance(other, Real):
+        if isinstance(other, REAL):
             return ops.AddScalar(other)(self)
         return (
             ops.add(self, self._constant(other))
@@ -490,7 +499,7 @@ class Tensor(Value):
     def __sub__(self, other: Any) -> "Tensor":
         if isinstance(other, Tensor):
             return ops.EWiseAdd()(self, ops.Negate()(other))
-        if isinstance(other, Real):
+        if isinstance(other, REAL):
             return ops.AddScalar(-python_number(other))(self)
         # Negated as a Tensor: unsigned integers and booleans of numpy have no negative.
         return self - self._constant(other) if isinstance(other, np.ndarray) else NotImplemented
@@ -501,7 +510,7 @@ class Tensor(Value):
     def __mul__(self, other: Any) -> "Tensor":
         if isinstance(other, Tensor):
             return ops.EWiseMul()(self, other)
-        if isinstance(other, Real):
+        if isinstance(other, REAL):
             return ops.MulScalar(other)(self)
         return (
             ops.multiply(self, self._constant(other))
@@ -514,7 +523,7 @@ class Tensor(Value):
     def __truediv__(self, other: Any) -> "Tensor":
         if isinstance(other, Tensor):
             return ops.EWiseDiv()(self, other)
-        if isinstance(other, Real):
+        if isinstance(other, REAL):
             return ops.DivScalar(other)(self)
         return (
             ops.divide(self, self._constant(other))
@@ -523,14 +532,14 @@ class Tensor(Value):
         )
 
     def __rtruediv__(self, other: Any) -> "Tensor":
-        if isinstance(other, Real | np.ndarray):
+        if isinstance(other, (*REAL, np.ndarray)):
             return ops.divide(self._constant(other), self)
         return NotImplemented
 
     def __pow__(self, other: Any) -> "Tensor":
         if isinstance(other, Tensor):
             return ops.EWisePow()(self, other)
-        if isinstance(other, Real):
+        if isinstance(other, REAL):
             return ops.PowerScalar(other)(self)
         return (
             ops.power(self, self._constant(other))
@@ -539,7 +548,7 @@ class Tensor(Value):
         )
 
     def __rpow__(self, other: Any) -> "Tensor":
-        if isinstance(other, Real | np.ndarray):
+        if isinstance(other, (*REAL, np.ndarray)):
             return ops.power(self._constant(other), self)
         return NotImplemented
 
@@ -680,8 +689,9 @@ def _rebuild_tensor(
     kind: type, values: np.ndarray, device: Any, dtype: Any, requires_grad: bool
 ) -> Tensor:
     """Return the leaf that a pickle or a deep copy describes."""
-    tensor = _new(kind)
-    tensor._init(None, (), array_api.array(values, dtype=dtype, device=device), requires_grad)
+    tensor = kind.__new__(kind)
+    tensor.cached_data = array_api.array(values, dtype=dtype, device=device)
+    tensor.requires_grad = requires_grad
     return tensor
 
 

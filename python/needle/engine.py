@@ -14,7 +14,6 @@ from needle.autograd import (
     DATA_CLOCK,
     Op,
     Tensor,
-    TensorTuple,
     Value,
     enable_grad,
     no_grad,
@@ -106,7 +105,8 @@ class Gradient(Tensor):
     __slots__ = ("_of", "_pass")
 
     def __init__(self, data: Any, of: Value, backward_pass: BackwardPass) -> None:
-        super()._init(None, (), data, True)
+        self.cached_data = data
+        self.requires_grad = True
         self._of = weakref.ref(of)
         self._pass = backward_pass
 
@@ -226,9 +226,11 @@ def _nodes_requiring_grad(
         if type(node) is not Gradient:
             return node
         if node not in recorded:
-            resolved, gradients = node.recorded()
-            keep_alive.append(gradients)
-            recorded[node] = resolve(resolved)  # a gradient may be another one, handed on
+            resolved: Tensor = node
+            while type(resolved) is Gradient:  # a pass may hand on another one's gradient as it is
+                resolved, gradients = resolved.recorded()
+                keep_alive.append(gradients)
+            recorded[node] = resolved
         return recorded[node]
 
     root = resolve(output)
@@ -263,7 +265,7 @@ def _check_gradients(op: Op, node: Value, input_grads: tuple[Any, ...]) -> None:
     for i, (x, grad) in enumerate(zip(node.inputs, input_grads, strict=True)):
         if grad is None:
             continue
-        if not isinstance(grad, Tensor | TensorTuple):
+        if not isinstance(grad, Value):
             raise GraphError(
                 f"[{name}.gradient] gradient {i} is a {type(grad).__name__}; return Tensors"
             )

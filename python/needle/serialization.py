@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from needle.autograd import Tensor
-from needle.errors import NeedleError
+from needle.errors import DtypeError, NeedleError
 from needle.nn import Module
 
 __all__ = ["load", "load_model", "save", "save_model"]
@@ -20,8 +20,11 @@ def save(tensors: dict[str, Tensor], path: str | Path) -> None:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    save_file({name: tensor.numpy() for name, tensor in tensors.items()}, partial)
-    partial.replace(path)
+    try:
+        save_file({name: tensor.numpy() for name, tensor in tensors.items()}, partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)  # what an interrupted save leaves
 
 
 def load(path: str | Path) -> dict[str, np.ndarray]:
@@ -29,16 +32,22 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
 
     Raises:
         NeedleError: if the file is missing, truncated or no safetensors file.
+        DtypeError: if it holds a type that numpy lacks.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     if not Path(path).is_file():
-        raise NeedleError(f"[load] {path} does not exist")
+        fault = "is a folder" if Path(path).is_dir() else "does not exist"
+        raise NeedleError(f"[load] {path} {fault}; give a safetensors file")
     try:
         return load_file(path)
     except SafetensorError as error:
         raise NeedleError(f"[load] {path} is truncated or no safetensors file: {error}") from None
+    except TypeError as error:
+        raise DtypeError(
+            f"[load] {path} holds a type that numpy lacks: {error}; save it as float32"
+        ) from None
 
 
 def save_model(model: Module, path: str | Path) -> None:

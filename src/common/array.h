@@ -11,17 +11,19 @@
 
 namespace needle {
 
-// The pool of the backend; defined once by its binding, never destroyed, so that arrays alive at exit are safe.
+// The pool of the backend; defined once by its binding, never destroyed, so that arrays alive at
+// exit are safe.
 Pool& pool();
 
 class Array {
  public:
-  // Throws ShapeError for a negative size, OutOfMemoryError if there is no room; `op` names who asks.
-  Array(const char* op, std::int64_t size) : size_(size), bytes_(block_bytes(op, size)) {
+  // Throws ShapeError for a negative size, OutOfMemoryError if there is no room; `op` names who
+  // asks.
+  Array(const char* op, std::int64_t size) : size_(size), bytes_(checked_bytes(op, size)) {
     data_ = static_cast<float*>(pool().allocate(bytes_));
     if (data_ == nullptr) {
-      fail<OutOfMemoryError>(op, "no room for ", size, " elements (", bytes_, " bytes); ", pool().stats().live_bytes,
-                             " bytes are in use");
+      fail<OutOfMemoryError>(op, "no room for ", size, " elements (", bytes_, " bytes); ",
+                             pool().stats().live_bytes, " bytes are in use");
     }
   }
 
@@ -35,15 +37,13 @@ class Array {
   const float* data() const { return data_; }
 
  private:
-  // A whole number of granules, at least one, so that an empty array has an address too.
-  static std::size_t block_bytes(const char* op, std::int64_t size) {
+  static std::size_t checked_bytes(const char* op, std::int64_t size) {
     constexpr std::int64_t kLargest =
         (std::numeric_limits<std::int64_t>::max() - Pool::kGranularity) / sizeof(float);
     if (size < 0) fail<ShapeError>(op, "size ", size, " is negative");
-    if (size > kLargest) fail<OutOfMemoryError>(op, size, " elements are more than any memory holds");
-    const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(float);
-    const std::size_t granules = (bytes + Pool::kGranularity - 1) / Pool::kGranularity;
-    return (granules > 0 ? granules : 1) * Pool::kGranularity;
+    if (size > kLargest)
+      fail<OutOfMemoryError>(op, size, " elements are more than any memory holds");
+    return static_cast<std::size_t>(size) * sizeof(float);
   }
 
   std::int64_t size_;

@@ -1,6 +1,7 @@
-// The binding of a compiled backend: one Python entry for each kernel of interface.py, and all checks of arguments.
-// A kernel runs only when every size agrees and no view leaves its buffer. The backend's own binding (bind_cpu.cc)
-// includes this file once. python_array.h has the class Array and reads single arguments.
+// The binding of a compiled backend: one Python entry for each kernel of interface.py, and all
+// checks of arguments. A kernel runs only when every size agrees and no view leaves its buffer. The
+// backend's own binding (bind_cpu.cc) includes this file once. python_array.h has the class Array
+// and reads single arguments.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -17,11 +18,12 @@ namespace needle {
 
 inline const Kernels* kernels = nullptr;  // set once, by bind_kernels
 
-// Elements from which a kernel runs without the GIL: below, giving it up and taking it back costs more than it gains.
+// Elements from which a kernel runs without the GIL: below, giving it up and taking it back costs
+// more than it gains.
 constexpr std::int64_t kReleaseGilFrom = 100'000;
 
-// All kernels start here. An argument's buffer outlives the call: the caller holds a reference to each Array, and an
-// Array never lets go of its buffer before its own end.
+// All kernels start here. An argument's buffer outlives the call: the caller holds a reference to
+// each Array, and an Array never lets go of its buffer before its own end.
 template <class Work>
 void launch(std::int64_t elements, const Work& work) {
   if (elements < kReleaseGilFrom) {
@@ -34,7 +36,8 @@ void launch(std::int64_t elements, const Work& work) {
 
 inline PyObject* none() { return Py_NewRef(Py_None); }
 
-// A Python function made from a body without captures. Each body is a type of its own, so the call is direct.
+// A Python function made from a body without captures. Each body is a type of its own, so the call
+// is direct.
 template <class Body>
 struct Entry {
   static inline const char* name;
@@ -45,7 +48,8 @@ struct Entry {
 
   static PyObject* call(PyObject*, PyObject* const* items, Py_ssize_t count) {
     if (count != argument_count) {
-      PyErr_Format(PyExc_TypeError, "[%s] takes %zd arguments %s, not %zd", name, argument_count, arguments, count);
+      PyErr_Format(PyExc_TypeError, "[%s] takes %zd arguments %s, not %zd", name, argument_count,
+                   arguments, count);
       return nullptr;
     }
     try {
@@ -66,8 +70,10 @@ void add_entry(py::module_& module, const char* name, const char* arguments, con
   E::argument_count = 1;
   for (const char* c = arguments; *c != '\0'; ++c) E::argument_count += *c == ',';
   E::body = new Body(body);
-  const auto* doc = new std::string(std::string(name) + arguments + "\n--\n\nSee needle.backend_ndarray.interface.");
-  E::method = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(E::call)), METH_FASTCALL, doc->c_str()};
+  const auto* doc = new std::string(std::string(name) + arguments +
+                                    "\n--\n\nSee needle.backend_ndarray.interface.");
+  E::method = {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(E::call)),
+               METH_FASTCALL, doc->c_str()};
   PyObject* function = PyCFunction_NewEx(&E::method, nullptr, module.attr("__name__").ptr());
   if (function == nullptr) throw py::error_already_set();
   module.add_object(name, function);
@@ -77,19 +83,23 @@ void add_entry(py::module_& module, const char* name, const char* arguments, con
 
 inline void check_same_size(const Arguments& args, const Array& a, const Array& b) {
   if (a.size() != b.size()) {
-    fail<ShapeError>(args.op(), "buffers hold ", a.size(), " and ", b.size(), " elements; they must agree");
+    fail<ShapeError>(args.op(), "buffers hold ", a.size(), " and ", b.size(),
+                     " elements; they must agree");
   }
 }
 
-inline void check_size(const Arguments& args, const char* what, std::int64_t size, std::int64_t wanted) {
-  if (size != wanted) fail<ShapeError>(args.op(), what, " holds ", size, " elements; the sizes ask for ", wanted);
+inline void check_size(const Arguments& args, const char* what, std::int64_t size,
+                       std::int64_t wanted) {
+  if (size != wanted)
+    fail<ShapeError>(args.op(), what, " holds ", size, " elements; the sizes ask for ", wanted);
 }
 
 inline void check_same_shape(const Arguments& args, const Layout& a, const Layout& b) {
   bool same = a.ndim == b.ndim;
   for (int axis = 0; same && axis < a.ndim; ++axis) same = a.shape[axis] == b.shape[axis];
   if (same) return;
-  fail<ShapeError>(args.op(), "views have shapes ", shape_text(a), " and ", shape_text(b), "; they must agree");
+  fail<ShapeError>(args.op(), "views have shapes ", shape_text(a), " and ", shape_text(b),
+                   "; they must agree");
 }
 
 // Gives a whole buffer (layout None, read as one axis) the shape of the view that it meets.
@@ -119,7 +129,8 @@ inline std::int64_t checked_count(const Arguments& args, const Layout& shape) {
   std::int64_t count = 1;
   for (int axis = 0; axis < shape.ndim; ++axis) {
     if (__builtin_mul_overflow(count, shape.shape[axis], &count)) {
-      fail<ShapeError>(args.op(), "the result's shape ", shape_text(shape), " has too many elements");
+      fail<ShapeError>(args.op(), "the result's shape ", shape_text(shape),
+                       " has too many elements");
     }
   }
   return count;
@@ -162,7 +173,9 @@ PyObject* course_reduce(const Arguments& args, Kernel kernel, std::int64_t small
   const Array& a = args.array(0);
   Array& out = args.array(1);
   const std::int64_t reduce_size = args.integer(2);
-  if (reduce_size < smallest_block) fail<ShapeError>(args.op(), "a block has at least ", smallest_block, " elements, not ", reduce_size);
+  if (reduce_size < smallest_block)
+    fail<ShapeError>(args.op(), "a block has at least ", smallest_block, " elements, not ",
+                     reduce_size);
   check_size(args, "a", a.size(), area(args, out.size(), reduce_size));
   launch(a.size(), [&] { kernel(a.data(), out.data(), out.size(), reduce_size); });
   return none();
@@ -180,10 +193,13 @@ PyObject* course_matmul(const Arguments& args, Kernel kernel, std::int64_t tile)
   check_size(args, "b", b.size(), area(args, n, p));
   check_size(args, "out", out.size(), area(args, m, p));
   if (m % tile != 0 || n % tile != 0 || p % tile != 0) {
-    fail<ShapeError>(args.op(), "sizes ", m, ", ", n, ", ", p, " are not multiples of the tile size ", tile);
+    fail<ShapeError>(args.op(), "sizes ", m, ", ", n, ", ", p,
+                     " are not multiples of the tile size ", tile);
   }
-  if (&out == &a || &out == &b) fail<ShapeError>(args.op(), "out is an operand; it must be a buffer of its own");
-  launch(a.size() + b.size() + out.size(), [&] { kernel(a.data(), b.data(), out.data(), m, n, p); });
+  if (&out == &a || &out == &b)
+    fail<ShapeError>(args.op(), "out is an operand; it must be a buffer of its own");
+  launch(a.size() + b.size() + out.size(),
+         [&] { kernel(a.data(), b.data(), out.data(), m, n, p); });
   return none();
 }
 
@@ -306,7 +322,9 @@ inline PyObject* where(const Arguments& args) {
   args.layout(3, a, a_layout);
   args.layout(5, b, b_layout);
   // Whichever of the three is a view gives the whole buffers its shape.
-  const Layout& shape = !args.is_none(1) ? condition_layout : !args.is_none(3) ? a_layout : b_layout;
+  const Layout& shape = !args.is_none(1)   ? condition_layout
+                        : !args.is_none(3) ? a_layout
+                                           : b_layout;
   take_shape(args, 1, condition_layout, shape);
   take_shape(args, 3, a_layout, shape);
   take_shape(args, 5, b_layout, shape);
@@ -349,19 +367,23 @@ inline PyObject* batched_matmul(const Arguments& args) {
   const int axes = a_layout.ndim - 2;
   const bool ranks_fit = axes >= 0 && b_layout.ndim == a_layout.ndim;
   bool fits = ranks_fit;
-  for (int axis = 0; fits && axis < axes; ++axis) fits = a_layout.shape[axis] == b_layout.shape[axis];
+  for (int axis = 0; fits && axis < axes; ++axis)
+    fits = a_layout.shape[axis] == b_layout.shape[axis];
   if (!fits) {
-    fail<ShapeError>(args.op(), "leading axes differ: ", shape_text(a_layout), " @ ", shape_text(b_layout));
+    fail<ShapeError>(args.op(), "leading axes differ: ", shape_text(a_layout), " @ ",
+                     shape_text(b_layout));
   }
   if (a_layout.shape[axes + 1] != b_layout.shape[axes]) {
-    fail<ShapeError>(args.op(), "inner sizes differ: ", shape_text(a_layout), " @ ", shape_text(b_layout));
+    fail<ShapeError>(args.op(), "inner sizes differ: ", shape_text(a_layout), " @ ",
+                     shape_text(b_layout));
   }
   Layout shape = a_layout;
   shape.shape[axes + 1] = b_layout.shape[axes + 1];
   const std::int64_t size = checked_count(args, shape);
   Result out(args, size);
   const std::int64_t work = element_count(a_layout) + element_count(b_layout) + size;
-  launch(work, [&] { kernels->batched_matmul({a.data(), a_layout}, {b.data(), b_layout}, out.data()); });
+  launch(work,
+         [&] { kernels->batched_matmul({a.data(), a_layout}, {b.data(), b_layout}, out.data()); });
   return out.give();
 }
 
@@ -405,46 +427,78 @@ inline void bind_course_kernels(py::module_& m) {
   add_entry(m, "to_numpy", "(a, shape, strides, offset)", [](Args args) { return to_numpy(args); });
   add_entry(m, "from_numpy", "(array, out)", [](Args args) { return from_numpy(args); });
   add_entry(m, "fill", "(out, value)", [](Args args) { return fill(args); });
-  add_entry(m, "compact", "(a, out, shape, strides, offset)", [](Args args) { return compact(args); });
-  add_entry(m, "ewise_setitem", "(a, out, shape, strides, offset)", [](Args args) { return ewise_setitem(args); });
-  add_entry(m, "scalar_setitem", "(size, value, out, shape, strides, offset)", [](Args args) { return scalar_setitem(args); });
-  add_entry(m, "ewise_add", "(a, b, out)", [](Args args) { return course_binary(args, kernels->ewise_add); });
-  add_entry(m, "ewise_mul", "(a, b, out)", [](Args args) { return course_binary(args, kernels->ewise_mul); });
-  add_entry(m, "ewise_div", "(a, b, out)", [](Args args) { return course_binary(args, kernels->ewise_div); });
-  add_entry(m, "ewise_maximum", "(a, b, out)", [](Args args) { return course_binary(args, kernels->ewise_maximum); });
-  add_entry(m, "ewise_eq", "(a, b, out)", [](Args args) { return course_binary(args, kernels->ewise_eq); });
-  add_entry(m, "ewise_ge", "(a, b, out)", [](Args args) { return course_binary(args, kernels->ewise_ge); });
-  add_entry(m, "scalar_add", "(a, value, out)", [](Args args) { return course_scalar(args, kernels->scalar_add); });
-  add_entry(m, "scalar_mul", "(a, value, out)", [](Args args) { return course_scalar(args, kernels->scalar_mul); });
-  add_entry(m, "scalar_div", "(a, value, out)", [](Args args) { return course_scalar(args, kernels->scalar_div); });
-  add_entry(m, "scalar_power", "(a, value, out)", [](Args args) { return course_scalar(args, kernels->scalar_power); });
-  add_entry(m, "scalar_maximum", "(a, value, out)", [](Args args) { return course_scalar(args, kernels->scalar_maximum); });
-  add_entry(m, "scalar_eq", "(a, value, out)", [](Args args) { return course_scalar(args, kernels->scalar_eq); });
-  add_entry(m, "scalar_ge", "(a, value, out)", [](Args args) { return course_scalar(args, kernels->scalar_ge); });
-  add_entry(m, "ewise_log", "(a, out)", [](Args args) { return course_unary(args, kernels->ewise_log); });
-  add_entry(m, "ewise_exp", "(a, out)", [](Args args) { return course_unary(args, kernels->ewise_exp); });
-  add_entry(m, "ewise_tanh", "(a, out)", [](Args args) { return course_unary(args, kernels->ewise_tanh); });
-  add_entry(m, "matmul", "(a, b, out, m, n, p)", [](Args args) { return course_matmul(args, kernels->matmul, 1); });
-  add_entry(m, "matmul_tiled", "(a, b, out, m, n, p)", [](Args args) { return course_matmul(args, kernels->matmul_tiled, kernels->tile_size); });
-  add_entry(m, "reduce_sum", "(a, out, reduce_size)", [](Args args) { return course_reduce(args, kernels->reduce_sum, 0); });
-  add_entry(m, "reduce_max", "(a, out, reduce_size)", [](Args args) { return course_reduce(args, kernels->reduce_max, 1); });
+  add_entry(m, "compact", "(a, out, shape, strides, offset)",
+            [](Args args) { return compact(args); });
+  add_entry(m, "ewise_setitem", "(a, out, shape, strides, offset)",
+            [](Args args) { return ewise_setitem(args); });
+  add_entry(m, "scalar_setitem", "(size, value, out, shape, strides, offset)",
+            [](Args args) { return scalar_setitem(args); });
+  add_entry(m, "ewise_add", "(a, b, out)",
+            [](Args args) { return course_binary(args, kernels->ewise_add); });
+  add_entry(m, "ewise_mul", "(a, b, out)",
+            [](Args args) { return course_binary(args, kernels->ewise_mul); });
+  add_entry(m, "ewise_div", "(a, b, out)",
+            [](Args args) { return course_binary(args, kernels->ewise_div); });
+  add_entry(m, "ewise_maximum", "(a, b, out)",
+            [](Args args) { return course_binary(args, kernels->ewise_maximum); });
+  add_entry(m, "ewise_eq", "(a, b, out)",
+            [](Args args) { return course_binary(args, kernels->ewise_eq); });
+  add_entry(m, "ewise_ge", "(a, b, out)",
+            [](Args args) { return course_binary(args, kernels->ewise_ge); });
+  add_entry(m, "scalar_add", "(a, value, out)",
+            [](Args args) { return course_scalar(args, kernels->scalar_add); });
+  add_entry(m, "scalar_mul", "(a, value, out)",
+            [](Args args) { return course_scalar(args, kernels->scalar_mul); });
+  add_entry(m, "scalar_div", "(a, value, out)",
+            [](Args args) { return course_scalar(args, kernels->scalar_div); });
+  add_entry(m, "scalar_power", "(a, value, out)",
+            [](Args args) { return course_scalar(args, kernels->scalar_power); });
+  add_entry(m, "scalar_maximum", "(a, value, out)",
+            [](Args args) { return course_scalar(args, kernels->scalar_maximum); });
+  add_entry(m, "scalar_eq", "(a, value, out)",
+            [](Args args) { return course_scalar(args, kernels->scalar_eq); });
+  add_entry(m, "scalar_ge", "(a, value, out)",
+            [](Args args) { return course_scalar(args, kernels->scalar_ge); });
+  add_entry(m, "ewise_log", "(a, out)",
+            [](Args args) { return course_unary(args, kernels->ewise_log); });
+  add_entry(m, "ewise_exp", "(a, out)",
+            [](Args args) { return course_unary(args, kernels->ewise_exp); });
+  add_entry(m, "ewise_tanh", "(a, out)",
+            [](Args args) { return course_unary(args, kernels->ewise_tanh); });
+  add_entry(m, "matmul", "(a, b, out, m, n, p)",
+            [](Args args) { return course_matmul(args, kernels->matmul, 1); });
+  add_entry(m, "matmul_tiled", "(a, b, out, m, n, p)", [](Args args) {
+    return course_matmul(args, kernels->matmul_tiled, kernels->tile_size);
+  });
+  add_entry(m, "reduce_sum", "(a, out, reduce_size)",
+            [](Args args) { return course_reduce(args, kernels->reduce_sum, 0); });
+  add_entry(m, "reduce_max", "(a, out, reduce_size)",
+            [](Args args) { return course_reduce(args, kernels->reduce_max, 1); });
 }
 
 inline void bind_strided_kernels(py::module_& m) {
   using Args = const Arguments&;
-#define BINARY(name, expression)                                                                                 \
-  add_entry(m, #name, "(a, a_layout, b, b_layout)", [](Args args) { return strided_binary(args, kernels->name); }); \
-  add_entry(m, #name "_scalar", "(a, a_layout, value)",                                                          \
+#define BINARY(name, expression)                                            \
+  add_entry(m, #name, "(a, a_layout, b, b_layout)",                         \
+            [](Args args) { return strided_binary(args, kernels->name); }); \
+  add_entry(m, #name "_scalar", "(a, a_layout, value)",                     \
             [](Args args) { return strided_scalar(args, kernels->name##_scalar); });
-#define UNARY(name, expression) \
-  add_entry(m, #name, "(a, a_layout)", [](Args args) { return strided_unary(args, kernels->name); });
+#define UNARY(name, expression)        \
+  add_entry(m, #name, "(a, a_layout)", \
+            [](Args args) { return strided_unary(args, kernels->name); });
 #include "ops.def"
-  add_entry(m, "copy", "(a, a_layout)", [](Args args) { return strided_unary(args, kernels->copy); });
-  add_entry(m, "where", "(condition, c_layout, a, a_layout, b, b_layout)", [](Args args) { return where(args); });
-  add_entry(m, "sum", "(a, a_layout, count)", [](Args args) { return strided_reduce(args, kernels->sum, true); });
-  add_entry(m, "max", "(a, a_layout, count)", [](Args args) { return strided_reduce(args, kernels->max, false); });
-  add_entry(m, "min", "(a, a_layout, count)", [](Args args) { return strided_reduce(args, kernels->min, false); });
-  add_entry(m, "batched_matmul", "(a, a_layout, b, b_layout)", [](Args args) { return batched_matmul(args); });
+  add_entry(m, "copy", "(a, a_layout)",
+            [](Args args) { return strided_unary(args, kernels->copy); });
+  add_entry(m, "where", "(condition, c_layout, a, a_layout, b, b_layout)",
+            [](Args args) { return where(args); });
+  add_entry(m, "sum", "(a, a_layout, count)",
+            [](Args args) { return strided_reduce(args, kernels->sum, true); });
+  add_entry(m, "max", "(a, a_layout, count)",
+            [](Args args) { return strided_reduce(args, kernels->max, false); });
+  add_entry(m, "min", "(a, a_layout, count)",
+            [](Args args) { return strided_reduce(args, kernels->min, false); });
+  add_entry(m, "batched_matmul", "(a, a_layout, b, b_layout)",
+            [](Args args) { return batched_matmul(args); });
 }
 
 // Puts the class Array and every kernel of the table into the module.
@@ -456,7 +510,9 @@ inline void bind_backend(py::module_& module, const Kernels& table) {
   bind_strided_kernels(module);
   module.def("memory_stats", memory_stats,
              "Return live_bytes, cached_bytes, hits and misses of the memory pool, as a dict.");
-  module.def("empty_cache", [] { pool().empty_cache(); }, "Give the pool's unused blocks back to the system.");
+  module.def(
+      "empty_cache", [] { pool().empty_cache(); },
+      "Give the pool's unused blocks back to the system.");
 }
 
 }  // namespace needle

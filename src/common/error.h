@@ -1,4 +1,5 @@
-// The errors that C++ code throws. bind.h raises each as the class of the same name in needle.errors.
+// The errors that C++ code throws. bind.h raises each as the class of the same name in
+// needle.errors.
 #pragma once
 
 #include <sstream>

@@ -1,5 +1,6 @@
-// Kernels: the table of functions that a compiled backend offers to bind.h, with what each may assume. bind.h has
-// checked every size and layout; `out` of a strided kernel is fresh and compact, and overlaps no operand.
+// Kernels: the table of functions that a compiled backend offers to bind.h, with what each may
+// assume. bind.h has checked every size and layout; `out` of a strided kernel is fresh and compact,
+// and overlaps no operand.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@ struct View {
 };
 
 using UnaryKernel = void (*)(View a, float* out);
-using BinaryKernel = void (*)(View a, View b, float* out);           // layouts of one shape
+using BinaryKernel = void (*)(View a, View b, float* out);  // layouts of one shape
 using ScalarKernel = void (*)(View a, float value, float* out);
-using ReduceKernel = void (*)(View a, int count, float* out);        // over the last `count` axes
+using ReduceKernel = void (*)(View a, int count, float* out);  // over the last `count` axes
 
 struct Kernels {
   std::int64_t tile_size;  // the side of matmul_tiled's blocks
@@ -26,8 +27,8 @@ struct Kernels {
   void (*to_host)(View a, float* host);
   void (*from_host)(const float* host, float* out, std::int64_t size);
 
-  // The course's kernels: compact buffers of `size` elements; `out` may be an operand of an ewise or
-  // scalar kernel. A layout has at least one axis.
+  // The course's kernels: compact buffers of `size` elements; `out` may be an operand of an ewise
+  // or scalar kernel. A layout has at least one axis.
   void (*fill)(float* out, float value, std::int64_t size);
   void (*compact)(const float* a, float* out, const Layout& view);
   void (*ewise_setitem)(const float* a, float* out, const Layout& view);
@@ -48,8 +49,10 @@ struct Kernels {
   void (*ewise_log)(const float* a, float* out, std::int64_t size);
   void (*ewise_exp)(const float* a, float* out, std::int64_t size);
   void (*ewise_tanh)(const float* a, float* out, std::int64_t size);
-  void (*matmul)(const float* a, const float* b, float* out, std::int64_t m, std::int64_t n, std::int64_t p);
-  void (*matmul_tiled)(const float* a, const float* b, float* out, std::int64_t m, std::int64_t n, std::int64_t p);
+  void (*matmul)(const float* a, const float* b, float* out, std::int64_t m, std::int64_t n,
+                 std::int64_t p);
+  void (*matmul_tiled)(const float* a, const float* b, float* out, std::int64_t m, std::int64_t n,
+                       std::int64_t p);
   void (*reduce_sum)(const float* a, float* out, std::int64_t size, std::int64_t reduce_size);
   void (*reduce_max)(const float* a, float* out, std::int64_t size, std::int64_t reduce_size);
 

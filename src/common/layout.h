@@ -1,5 +1,6 @@
-// Layout: how a view lies in a flat buffer. Plain data and functions of internal linkage, so that every translation unit
-// (one per instruction set, and nvcc's) has its own copies. bind.h builds layouts from Python's tuples and checks them.
+// Layout: how a view lies in a flat buffer. Plain data and functions of internal linkage, so that
+// every translation unit (one per instruction set, and nvcc's) has its own copies. bind.h builds
+// layouts from Python's tuples and checks them.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,9 @@ namespace needle {
 
 constexpr int kMaxDims = 32;
 
-// Element (i0, i1, ...) of the view is element offset + i0 * strides[0] + i1 * strides[1] + ... of the buffer.
-// Counted in elements; strides may be zero (broadcast) or negative (flip). Only the first `ndim` entries are set.
+// Element (i0, i1, ...) of the view is element offset + i0 * strides[0] + i1 * strides[1] + ... of
+// the buffer. Counted in elements; strides may be zero (broadcast) or negative (flip). Only the
+// first `ndim` entries are set.
 struct Layout {
   int ndim;
   std::int64_t offset;
@@ -28,8 +30,8 @@ static inline std::int64_t element_count(const Layout& view) {
   return element_count(view, 0, view.ndim);
 }
 
-// Where element `i` of the view, counted in row-major order, lies in the buffer: the plain meaning of a layout, and
-// the oracle of every faster walk.
+// Where element `i` of the view, counted in row-major order, lies in the buffer: the plain meaning
+// of a layout, and the oracle of every faster walk.
 static inline std::int64_t at(const Layout& view, std::int64_t i) {
   std::int64_t position = view.offset;
   for (int axis = view.ndim - 1; axis >= 0; --axis) {

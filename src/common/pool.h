@@ -1,6 +1,7 @@
-// Pool: freed blocks of memory, kept by exact size for the next array of that size. A training step asks for the same
-// sizes again and again, so an exact match is nearly always at hand, with its pages already mapped.
-// The backend gives the two functions that reach the system's memory. Used by array.h.
+// Pool: freed blocks of memory, kept by exact size for the next array of that size. A training step
+// asks for the same sizes again and again, so an exact match is nearly always at hand, with its
+// pages already mapped. The backend gives the two functions that reach the system's memory. Used by
+// array.h.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +28,18 @@ struct MemoryStats {
 
 class Pool {
  public:
-  // Keeps at most `cap_bytes`; 0 switches it off, as sanitizers want: a kept block hides a use after free.
+  // Keeps at most `cap_bytes`; 0 switches it off, as sanitizers want: a kept block hides a use
+  // after free.
   Pool(Memory memory, std::size_t cap_bytes) : memory_(memory), cap_bytes_(cap_bytes) {}
 
-  // Every block's size is a multiple of this, so that arrays of nearly one size share blocks.
+  // A block's size is a multiple of this, and at least this, so that nearly equal sizes share
+  // blocks.
   static constexpr std::size_t kGranularity = 256;
 
   // Returns `bytes` of uninitialised memory, or null if there is no room even with nothing kept.
+  // Not for sizes within kGranularity of the largest number.
   void* allocate(std::size_t bytes) {
+    bytes = block_size(bytes);
     const std::lock_guard<std::mutex> lock(mutex_);
     void* block = take(bytes);
     if (block != nullptr) {
@@ -51,7 +56,9 @@ class Pool {
     return block;
   }
 
+  // `bytes` as in the call that made the block.
   void release(void* block, std::size_t bytes) noexcept {
+    bytes = block_size(bytes);
     const std::lock_guard<std::mutex> lock(mutex_);
     stats_.live_bytes -= bytes;
     if (!keep(block, bytes)) memory_.release(block, bytes);
@@ -71,8 +78,16 @@ class Pool {
   std::mutex& mutex() { return mutex_; }
 
  private:
-  // Small sizes, nearly all requests of a training step's scalars and biases, find their list by index.
+  // Small sizes, nearly all requests of a training step's scalars and biases, find their list by
+  // index.
   static constexpr std::size_t kSmallClasses = 256;
+
+  // Whole granules; without a pool the very size, so that a sanitizer sees where a block ends.
+  std::size_t block_size(std::size_t bytes) const {
+    if (cap_bytes_ == 0) return bytes > 0 ? bytes : 1;
+    const std::size_t granules = (bytes + kGranularity - 1) / kGranularity;
+    return (granules > 0 ? granules : 1) * kGranularity;
+  }
 
   // The list of kept blocks of one size; null if there never was any.
   std::vector<void*>* kept(std::size_t bytes) {

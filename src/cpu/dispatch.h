@@ -1,4 +1,5 @@
-// Which of the kernel tables this processor runs. ndarray_backend_cpu.cc makes one for each instruction set.
+// Which of the kernel tables this processor runs. ndarray_backend_cpu.cc makes one for each
+// instruction set.
 #pragma once
 
 #include <string>
@@ -16,7 +17,8 @@ struct InstructionSet {
 // Those built in that this processor supports, the plainest first.
 std::vector<InstructionSet> supported_instruction_sets();
 
-// The one called `wanted`, or the best if `wanted` is null or empty. Throws DeviceError, naming the supported ones.
+// The one called `wanted`, or the best if `wanted` is null or empty. Throws DeviceError, naming the
+// supported ones.
 InstructionSet choose_instruction_set(const char* wanted);
 
 }  // namespace needle::cpu

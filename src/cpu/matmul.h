@@ -5,8 +5,8 @@
 //
 // All products are (m, n) @ (n, p) -> (m, p). Element (i, j) of an operand lies at
 // data[i * row_stride + j * col_stride]; strides count floats and may be 0 or negative, so that a
-// transpose, a flip or a broadcast comes in as it is. The result is compact and overlaps no operand.
-// No product is left out for being 0: NaN and inf reach the result as in numpy.
+// transpose, a flip or a broadcast comes in as it is. The result is compact and overlaps no
+// operand. No product is left out for being 0: NaN and inf reach the result as in numpy.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ constexpr int64_t kKC = 400;  // a panel of b, 25 KiB, fills three quarters of L
 constexpr int64_t kMC = 72;   // the packed a, up to 112 KiB, fits half of L2 (256 KiB and more)
 #else
 constexpr int64_t kVectorBytes = 16;
-constexpr int64_t kMR = 4;    // 4 x 2 accumulators, 2 vectors of b, 1 of a, the products: 16 registers
+constexpr int64_t kMR = 4;    // 4 x 2 accumulators, 2 vectors of b, the products: 12 registers
 constexpr int64_t kKC = 400;  // a panel of b is 12 KiB
 constexpr int64_t kMC = 72;
 #endif
@@ -79,8 +79,9 @@ constexpr int64_t kLanes = kVectorBytes / 4;
 constexpr int64_t kNR = 2 * kLanes;  // two vectors: each element of a that is loaded serves both
 constexpr int64_t kNC = 2048;        // the packed b, up to 3 MiB, stays in L3
 
-// Rows of a meet every panel of b. With fewer panels than this, copying them first does not pay.
+// Packing a pays if its elements then meet at least this many panels of b, and the other way round.
 constexpr int64_t kPackAFrom = 12;
+constexpr int64_t kPackBFrom = 4;
 
 // Up to this many floats the packed b lies on the stack.
 constexpr int64_t kStackPanels = 1024;
@@ -199,15 +200,17 @@ static inline void write_edge(const float* edge, int64_t rows, int64_t width, in
   }
 }
 
-// out[0 .. Rows, 0 .. cols] (+)= a (Rows x depth) @ the panel b (depth x Vectors * lanes).
-// The result's tile stays in Rows * Vectors registers over the whole of depth.
+// out[0 .. Rows, 0 .. cols] (+)= a (Rows x depth) @ b (depth x Vectors * lanes). The rows of b,
+// packed or not, are b_stride apart. The result's tile stays in Rows * Vectors registers over the
+// whole of depth: for that the loops over it must be unrolled early, which g++ does only where it
+// is told.
 template <int Rows, int Vectors>
-static void micro_kernel(Matrix a, const float* b, int64_t depth, float* out, int64_t out_stride,
-                         int64_t cols, bool accumulate) {
+static void micro_kernel(Matrix a, const float* b, int64_t b_stride, int64_t depth, float* out,
+                         int64_t out_stride, int64_t cols, bool accumulate) {
   Vector tile[Rows][Vectors];
-  _Pragma("GCC unroll 16")
+#pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) {
-    _Pragma("GCC unroll 16")
+#pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) tile[i][v] = Vector{};
   }
   for (int i = 0; i < Rows; ++i) {
@@ -216,16 +219,17 @@ static void micro_kernel(Matrix a, const float* b, int64_t depth, float* out, in
   const float* a_k = a.data;
   for (int64_t k = 0; k < depth; ++k) {
     Vector b_k[Vectors];
-    _Pragma("GCC unroll 16")
-    for (int v = 0; v < Vectors; ++v) b_k[v] = *reinterpret_cast<const Vector*>(b + v * kLanes);
-    _Pragma("GCC unroll 16")
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors; ++v)
+      b_k[v] = *reinterpret_cast<const UnalignedVector*>(b + v * kLanes);
+#pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
       const float a_ik = a_k[i * a.row_stride];
-      _Pragma("GCC unroll 16")
+#pragma GCC unroll 16
       for (int v = 0; v < Vectors; ++v) tile[i][v] += a_ik * b_k[v];
     }
     a_k += a.col_stride;
-    b += Vectors * kLanes;
+    b += b_stride;
   }
   // A tile that sticks out of the result goes through memory, to be written element by element.
   float edge[Rows * Vectors * kLanes];
@@ -233,9 +237,9 @@ static void micro_kernel(Matrix a, const float* b, int64_t depth, float* out, in
   float* rows = whole ? out : edge;
   const int64_t row_stride = whole ? out_stride : Vectors * kLanes;
   const bool add = accumulate && whole;
-  _Pragma("GCC unroll 16")
+#pragma GCC unroll 16
   for (int i = 0; i < Rows; ++i) {
-    _Pragma("GCC unroll 16")
+#pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) {
       UnalignedVector* place =
           reinterpret_cast<UnalignedVector*>(rows + i * row_stride + v * kLanes);
@@ -245,8 +249,8 @@ static void micro_kernel(Matrix a, const float* b, int64_t depth, float* out, in
   if (!whole) write_edge(edge, Rows, Vectors * kLanes, cols, out, out_stride, accumulate);
 }
 
-typedef void MicroKernel(Matrix a, const float* b, int64_t depth, float* out, int64_t out_stride,
-                         int64_t cols, bool accumulate);
+typedef void MicroKernel(Matrix a, const float* b, int64_t b_stride, int64_t depth, float* out,
+                         int64_t out_stride, int64_t cols, bool accumulate);
 
 struct MicroKernels {
   MicroKernel* of[kMR + 1][3];  // [rows][vectors]
@@ -288,12 +292,13 @@ struct PanelBuffer {
 static thread_local PanelBuffer a_panels_of_thread;
 static thread_local PanelBuffer b_panels_of_thread;
 
-// One step of the loops jc and pc: out[:, jc ..] (+)= a[:, pc ..] @ b[pc .., jc ..].
+// What one step of the loops jc and pc needs: out[:, jc ..] (+)= a[:, pc ..] @ b[pc .., jc ..].
 struct PanelProduct {
-  Matrix a;           // m x depth
-  Matrix b;           // depth x cols
-  float* out;         // m x cols, rows out_stride apart
-  float* b_panels;    // b, packed
+  Matrix a;             // m x depth
+  Matrix b;             // depth x cols
+  float* out;           // m x cols, rows out_stride apart
+  int64_t packed_from;  // columns of b before this one are read where they lie
+  float* b_panels;      // the others, packed
   int64_t m, depth, cols, out_stride;
   bool accumulate;
   int64_t mc, col_blocks, cols_per_block;  // how the threads share out the result
@@ -305,26 +310,31 @@ static inline void multiply_block(const PanelProduct& product, int64_t ic, int64
   const int64_t rows = smaller(product.mc, product.m - ic);
   const int64_t cols_end = smaller(product.cols, jc + product.cols_per_block);
   Matrix a = {product.a.at(ic, 0), product.a.row_stride, product.a.col_stride};
-  float* a_panels = cols_end - jc >= kPackAFrom * kNR ? a_panels_of_thread.reserve(product.mc * depth) : nullptr;
+  float* a_panels =
+      cols_end - jc >= kPackAFrom * kNR ? a_panels_of_thread.reserve(product.mc * depth) : nullptr;
   if (a_panels != nullptr) pack_a(a, rows, depth, a_panels);
   for (int64_t jr = jc; jr < cols_end; jr += kNR) {
     const int64_t cols = smaller(kNR, product.cols - jr);
+    const bool packed = jr >= product.packed_from;
+    const float* b_panel =
+        packed ? product.b_panels + (jr - product.packed_from) * depth : product.b.at(0, jr);
+    const int64_t b_stride = packed ? round_up(cols, kLanes) : product.b.row_stride;
     for (int64_t ir = 0; ir < rows; ir += kMR) {
       const int64_t height = smaller(kMR, rows - ir);
       const Matrix panel = a_panels != nullptr ? Matrix{a_panels + ir * depth, 1, height}
                                                : Matrix{a.at(ir, 0), a.row_stride, a.col_stride};
       kMicroKernels.of[height][ceil_div(cols, kLanes)](
-          panel, product.b_panels + jr * depth, depth,
-          product.out + (ic + ir) * product.out_stride + jr, product.out_stride, cols,
-          product.accumulate);
+          panel, b_panel, b_stride, depth, product.out + (ic + ir) * product.out_stride + jr,
+          product.out_stride, cols, product.accumulate);
     }
   }
 }
 
 static void pack_b_task(void* context, int64_t begin, int64_t end) {
   const PanelProduct& product = *static_cast<const PanelProduct*>(context);
-  const Matrix b = {product.b.at(0, begin * kNR), product.b.row_stride, product.b.col_stride};
-  const int64_t cols = smaller(end * kNR, product.cols) - begin * kNR;
+  const int64_t first = product.packed_from + begin * kNR;
+  const int64_t cols = smaller(product.packed_from + end * kNR, product.cols) - first;
+  const Matrix b = {product.b.at(0, first), product.b.row_stride, product.b.col_stride};
   pack_b(b, product.depth, cols, product.b_panels + begin * kNR * product.depth);
 }
 
@@ -346,14 +356,56 @@ static inline void run_task(ThreadPool& pool, int64_t threads, int64_t count, Th
   }
 }
 
+// The dot product of two runs of n floats; four accumulators, so that additions overlap.
+static inline float dot(const float* a, const float* b, int64_t n) {
+  Vector sums[4] = {};
+  int64_t k = 0;
+  for (; k + 4 * kLanes <= n; k += 4 * kLanes) {
+    for (int v = 0; v < 4; ++v) {
+      sums[v] += *reinterpret_cast<const UnalignedVector*>(a + k + v * kLanes) *
+                 *reinterpret_cast<const UnalignedVector*>(b + k + v * kLanes);
+    }
+  }
+  const Vector lanes = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  float sum = 0.0f;
+  for (int64_t i = 0; i < kLanes; ++i) sum += lanes[i];
+  for (; k < n; ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+// The product where one operand is a vector and both run along k: no element of the matrix is used
+// twice, so there is nothing to pack for.
+static inline void matmul_dots(Matrix a, Matrix b, float* out, int64_t m, int64_t n, int64_t p) {
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < p; ++j) out[i * p + j] = dot(a.at(i, 0), b.at(0, j), n);
+  }
+}
+
 // The largest step that cuts `total` into pieces of at most `limit`, evenly, in units of `unit`.
 static inline int64_t even_step(int64_t total, int64_t limit, int64_t unit) {
   return round_up(ceil_div(total, ceil_div(total, limit)), unit);
 }
 
-// out (m, p) = a (m, n) @ b (n, p); see the picture above. Threads share the packed b; each packs its
-// own rows of a. Without memory for the panels of b the product is matmul_naive's; without memory
-// for those of a, the micro-kernel reads a where it lies.
+// Cut the result into blocks: enough rows to keep L2 busy, at least one block for each thread.
+static inline void share_out(PanelProduct& product, int64_t threads) {
+  const int64_t row_blocks = round_up(ceil_div(product.m, kMC), threads);
+  product.mc = round_up(ceil_div(product.m, row_blocks), kMR);
+  const int64_t blocks_below = ceil_div(product.m, product.mc);  // fewer than threads if m is small
+  product.cols_per_block = round_up(ceil_div(product.cols, ceil_div(threads, blocks_below)), kNR);
+  product.col_blocks = ceil_div(product.cols, product.cols_per_block);
+}
+
+// One step of the loops jc and pc.
+static inline void multiply_panels(PanelProduct& product, int64_t threads, ThreadPool& pool) {
+  share_out(product, threads);
+  run_task(pool, threads, ceil_div(product.cols - product.packed_from, kNR), pack_b_task, &product);
+  run_task(pool, threads, ceil_div(product.m, product.mc) * product.col_blocks, multiply_task,
+           &product);
+}
+
+// out (m, p) = a (m, n) @ b (n, p); see the picture above. Threads share the packed b; each packs
+// its own rows of a. Without memory for the panels of b the product is matmul_naive's; without
+// memory for those of a, the micro-kernel reads a where it lies.
 static inline void matmul_packed(const float* a, int64_t a_row_stride, int64_t a_col_stride,
                                  const float* b, int64_t b_row_stride, int64_t b_col_stride,
                                  float* out, int64_t m, int64_t n, int64_t p, ThreadPool& pool) {
@@ -364,13 +416,17 @@ static inline void matmul_packed(const float* a, int64_t a_row_stride, int64_t a
   }
   const Matrix a_matrix = {a, a_row_stride, a_col_stride};
   const Matrix b_matrix = {b, b_row_stride, b_col_stride};
+  if ((m == 1 || p == 1) && a_col_stride == 1 && b_row_stride == 1) {
+    matmul_dots(a_matrix, b_matrix, out, m, n, p);
+    return;
+  }
   const int64_t kc = even_step(n, kKC, 1);
   const int64_t nc = even_step(p, kNC, kNR);
   const int64_t threads = larger(1, smaller(pool.size(), m * n * p / kWorkPerThread));
-  const int64_t row_blocks = round_up(ceil_div(m, kMC), threads);
 
   alignas(64) float stack_panels[kStackPanels];
-  const int64_t b_size = kc * smaller(nc, round_up(p, kLanes));
+  const bool b_in_place = b_col_stride == 1 && m < kPackBFrom * kMR;
+  const int64_t b_size = kc * (b_in_place ? kNR : smaller(nc, round_up(p, kLanes)));
   float* b_panels = b_size <= kStackPanels ? stack_panels : b_panels_of_thread.reserve(b_size);
   if (b_panels == nullptr) {
     matmul_naive(a, a_row_stride, a_col_stride, b, b_row_stride, b_col_stride, out, m, n, p);
@@ -386,15 +442,10 @@ static inline void matmul_packed(const float* a, int64_t a_row_stride, int64_t a
       product.m = m;
       product.depth = smaller(kc, n - pc);
       product.cols = smaller(nc, p - jc);
+      product.packed_from = b_in_place ? product.cols / kNR * kNR : 0;
       product.out_stride = p;
       product.accumulate = pc > 0;
-      product.mc = round_up(ceil_div(m, row_blocks), kMR);
-      const int64_t row_tasks = ceil_div(m, product.mc);
-      product.cols_per_block =
-          round_up(ceil_div(product.cols, ceil_div(threads, row_tasks)), kNR);
-      product.col_blocks = ceil_div(product.cols, product.cols_per_block);
-      run_task(pool, threads, ceil_div(product.cols, kNR), pack_b_task, &product);
-      run_task(pool, threads, row_tasks * product.col_blocks, multiply_task, &product);
+      multiply_panels(product, threads, pool);
     }
   }
 }

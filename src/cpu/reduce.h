@@ -1,7 +1,8 @@
-// Sums, maxima and minima over the last axes of any view, without making it compact. Two ways through memory: along
-// the reduced axes, several vectors at a time; or, where a kept axis is the dense one, row by row into a row of
-// accumulators. Float accumulators take only so many values before they are emptied into doubles, so the error of a sum
-// does not grow with its length. Work is cut by shape, never by the number of threads: results do not depend on it.
+// Sums, maxima and minima over the last axes of any view, without making it compact. Two ways
+// through memory: along the reduced axes, several vectors at a time; or, where a kept axis is the
+// dense one, row by row into a row of accumulators. Float accumulators take only so many values
+// before they are emptied into doubles, so the error of a sum does not grow with its length. Work
+// is cut by shape, never by the number of threads: results do not depend on it.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ static inline FoldVector load_fold(const float* a) {
   return v;
 }
 
-// How two values join, for vectors and for single numbers, and the value that joins without a trace.
+// How two values join, for vectors and for single numbers, and the value that joins without a
+// trace.
 struct Sum {
   static constexpr float kIdentity = 0.0f;
   template <class T>
@@ -52,10 +54,10 @@ struct Min {
   }
 };
 
-constexpr int64_t kAccumulators = 4;               // vectors: enough to hide the latency of an addition
-constexpr int64_t kSegment = 64 * 1024;            // elements of one output that a task reduces
-constexpr int64_t kColumns = 256;                  // accumulators in a row: with their doubles 3 KiB of L1
-constexpr int64_t kRowsPerTotal = 128;             // values that a float accumulator takes in
+constexpr int64_t kAccumulators = 4;     // vectors: enough to hide the latency of an addition
+constexpr int64_t kSegment = 64 * 1024;  // elements of one output that a task reduces
+constexpr int64_t kColumns = 256;        // accumulators in a row: with their doubles 3 KiB of L1
+constexpr int64_t kRowsPerTotal = 128;   // values that a float accumulator takes in
 static_assert(kPiece <= kRowsPerTotal * kFoldLanes * kAccumulators);
 
 // Joins a[0 .. count) for count <= kPiece.
@@ -68,10 +70,14 @@ static double reduce_row(const float* a, int64_t count) {
     FoldVector acc[kAccumulators];
     for (int64_t k = 0; k < kAccumulators; ++k) acc[k] = load_fold(a + k * kFoldLanes);
     for (i = kStep; i + kStep <= count; i += kStep) {
-      for (int64_t k = 0; k < kAccumulators; ++k) acc[k] = Op::join(acc[k], load_fold(a + i + k * kFoldLanes));
+      for (int64_t k = 0; k < kAccumulators; ++k) {
+        acc[k] = Op::join(acc[k], load_fold(a + i + k * kFoldLanes));
+      }
     }
     const FoldVector joined = Op::join(Op::join(acc[0], acc[1]), Op::join(acc[2], acc[3]));
-    for (int64_t lane = 0; lane < kFoldLanes; ++lane) total = Op::join(total, static_cast<double>(joined[lane]));
+    for (int64_t lane = 0; lane < kFoldLanes; ++lane) {
+      total = Op::join(total, static_cast<double>(joined[lane]));
+    }
   }
   for (; i < count; ++i) total = Op::join(total, static_cast<double>(a[i]));
   return total;
@@ -101,7 +107,9 @@ static void reduce_along(View a, int64_t outputs, int64_t length, float* out) {
     parallel_for(outputs, larger(1, kGrain / length), [&](int64_t begin, int64_t end) {
       Cursor cursor;
       cursor.open(a.data, view, begin * length);
-      for (int64_t k = begin; k < end; ++k) out[k] = static_cast<float>(reduce_run<Op>(cursor, length));
+      for (int64_t k = begin; k < end; ++k) {
+        out[k] = static_cast<float>(reduce_run<Op>(cursor, length));
+      }
     });
     return;
   }
@@ -134,15 +142,18 @@ static void join_row(float* __restrict acc, const float* row, int64_t count) {
   for (; c < count; ++c) acc[c] = Op::join(acc[c], row[c]);
 }
 
-// acc[c] joins the rows a, a + stride, ..., of `count` columns each; four at once, to read and write acc less often.
+// acc[c] joins the rows a, a + stride, ..., of `count` columns each; four at once, to read and
+// write acc less often.
 template <class Op>
-static void join_rows(float* __restrict acc, const float* a, int64_t stride, int64_t rows, int64_t count) {
+static void join_rows(float* __restrict acc, const float* a, int64_t stride, int64_t rows,
+                      int64_t count) {
   int64_t r = 0;
   for (; r + 4 <= rows; r += 4, a += 4 * stride) {
     int64_t c = 0;
     for (; c + kFoldLanes <= count; c += kFoldLanes) {
       const FoldVector first = Op::join(load_fold(a + c), load_fold(a + stride + c));
-      const FoldVector second = Op::join(load_fold(a + 2 * stride + c), load_fold(a + 3 * stride + c));
+      const FoldVector second =
+          Op::join(load_fold(a + 2 * stride + c), load_fold(a + 3 * stride + c));
       store_fold(acc + c, Op::join(load_fold(acc + c), Op::join(first, second)));
     }
     for (; c < count; ++c) {
@@ -152,10 +163,11 @@ static void join_rows(float* __restrict acc, const float* a, int64_t stride, int
   for (; r < rows; ++r, a += stride) join_row<Op>(acc, a, count);
 }
 
-// total[c] = the join of rows [first, last) of the reduced axes, for `count` <= kColumns dense columns at `a`.
+// total[c] = the join of rows [first, last) of the reduced axes, for `count` <= kColumns dense
+// columns at `a`.
 template <class Op>
-static void reduce_columns(const float* a, const Layout& reduced, int64_t first, int64_t last, int64_t count,
-                           double* __restrict total) {
+static void reduce_columns(const float* a, const Layout& reduced, int64_t first, int64_t last,
+                           int64_t count, double* __restrict total) {
   const int axis = reduced.ndim - 1;
   const int64_t run = reduced.shape[axis];
   const int64_t stride = reduced.strides[axis];
@@ -183,12 +195,15 @@ static void reduce_columns(const float* a, const Layout& reduced, int64_t first,
 
 // The kept axes and the reduced axes of a view, each coalesced, where the last kept axis is dense.
 template <class Op>
-static void reduce_across(const float* a, const Layout& kept, const Layout& reduced, int64_t length, float* out) {
+static void reduce_across(const float* a, const Layout& kept, const Layout& reduced, int64_t length,
+                          float* out) {
   const int64_t width = kept.shape[kept.ndim - 1];
   const int64_t blocks = (width + kColumns - 1) / kColumns;
-  const int64_t bands = element_count(kept, 0, kept.ndim - 1) * blocks;  // (outer kept index, block of columns)
+  const int64_t bands =
+      element_count(kept, 0, kept.ndim - 1) * blocks;  // (outer kept index, block of columns)
   // Few tall bands are cut into segments of rows, whose totals are joined in order.
-  const int64_t segment = bands < 16 ? larger(kRowsPerTotal, kSegment / smaller(width, kColumns)) : length;
+  const int64_t segment =
+      bands < 16 ? larger(kRowsPerTotal, kSegment / smaller(width, kColumns)) : length;
   const int64_t segments = (length + segment - 1) / segment;
   Scratch<double> totals;
   if (segments > 1) totals.acquire(bands * segments * kColumns);

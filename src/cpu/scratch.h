@@ -1,5 +1,6 @@
-// Scratch: memory that a kernel needs for the length of one call, from the backend's pool. The functions live in
-// bind_cpu.cc: pool.h must not be compiled into the kernels (see thread_pool.h for the reason).
+// Scratch: memory that a kernel needs for the length of one call, from the backend's pool. The
+// functions live in bind_cpu.cc: pool.h must not be compiled into the kernels (see thread_pool.h
+// for the reason).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// How the cpu reads views: a cursor that yields any view piece by piece as plain rows, the elementwise loop over
-// cursors, and the copy that transposes in blocks. The plain meaning of a view is `at(view, i)` of layout.h, which the
-// taught `compact` walks; the tests compare the two. Included by ndarray_backend_cpu.cc, once per instruction set.
+// How the cpu reads views: a cursor that yields any view piece by piece as plain rows, the
+// elementwise loop over cursors, and the copy that transposes in blocks. The plain meaning of a
+// view is `at(view, i)` of layout.h; the tests compare `copy` with the taught `compact`.
+// Included by ndarray_backend_cpu.cc, once per instruction set.
 #pragma once
 
 #include <stdlib.h>
@@ -12,19 +13,25 @@
 #include "scratch.h"
 #include "thread_pool.h"
 
-#if defined(__SSE2__)
-#include <immintrin.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
 #endif
 
 namespace needle::cpu::NEEDLE_ISA {
 
 using std::int64_t;
 
-constexpr int64_t kPiece = 1024;        // elements that an elementwise loop takes at once: 4 KiB, so that three fit L1
-constexpr int64_t kDirectRun = 256;     // shorter runs are gathered: a call per run would cost more than the copy
-constexpr int64_t kGrain = 64 * 1024;   // elements below which a thread is not worth waking: some 25 microseconds
-constexpr int64_t kTransposeFrom = 16 * 1024;  // elements (64 KiB: beyond L1) from which strided reads are avoided
-constexpr int64_t kStreamFrom = 4 << 20;  // elements (16 MiB) from which results bypass the cache
+// All counted in elements.
+// An elementwise loop takes this many at once: 4 KiB, so that two operands and a result fit L1.
+constexpr int64_t kPiece = 1024;
+// Shorter runs are gathered: a call for each would cost more than the copy.
+constexpr int64_t kDirectRun = 256;
+// Less work than this, some 25 microseconds, is not worth waking a thread.
+constexpr int64_t kGrain = 64 * 1024;
+// From here on (64 KiB, beyond L1) strided reads are avoided.
+constexpr int64_t kTransposeFrom = 16 * 1024;
+// From here on (16 MiB) results bypass the cache.
+constexpr int64_t kStreamFrom = 4 << 20;
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -34,13 +41,15 @@ template <class Body>
 static void parallel_for(int64_t count, int64_t grain, const Body& body) {
   ThreadPool::instance().parallel_for(
       count, grain,
-      [](void* context, int64_t begin, int64_t end) { (*static_cast<const Body*>(context))(begin, end); },
+      [](void* context, int64_t begin, int64_t end) {
+        (*static_cast<const Body*>(context))(begin, end);
+      },
       const_cast<Body*>(&body));
 }
 
-// Writes into `out` the same view of [first, last) axes of `view` with as few axes as possible: axes of size 1 go, and
-// neighbours merge where one step of the outer equals a walk along the whole inner one. Keeps row-major order. The view
-// is not empty. At least one axis remains.
+// Writes into `out` the same view of [first, last) axes of `view` with as few axes as possible:
+// axes of size 1 go, and neighbours merge where one step of the outer equals a walk along the whole
+// inner one. Keeps row-major order. The view is not empty. At least one axis remains.
 static void coalesce(const Layout& view, int first, int last, Layout& out) {
   out.ndim = 0;
   out.offset = view.offset;
@@ -64,7 +73,8 @@ static void coalesce(const Layout& view, int first, int last, Layout& out) {
   }
 }
 
-// Steps along the axes of a layout in row-major order, the last axis fastest, like the digits of an odometer.
+// Steps along the axes of a layout in row-major order, the last axis fastest, like the digits of an
+// odometer.
 struct Odometer {
   const Layout* view;
   int ndim;  // only the first `ndim` axes turn
@@ -120,7 +130,8 @@ class Cursor {
   // The elements that lie in a row from here on if they can be read in place, else `most`.
   int64_t reach(int64_t most) const { return in_place() ? smaller(most, run_ - done_) : most; }
 
-  // Returns a pointer to the next `count` elements: in place if `reach` allows, else gathered into `buffer`.
+  // Returns a pointer to the next `count` elements: in place if `reach` allows, else gathered into
+  // `buffer`.
   const float* next(int64_t count, float* buffer) {
     if (in_place() && count <= run_ - done_) {
       const float* piece = data_ + rows_.position + done_;
@@ -157,15 +168,7 @@ class Cursor {
 // Copies past the cache: the result of a large kernel would only push out what is still needed.
 static void stream(const float* a, float* out, int64_t count) {
   int64_t i = 0;
-#if defined(__AVX512F__)
-  if (reinterpret_cast<std::uintptr_t>(out) % 64 == 0) {
-    for (; i + 16 <= count; i += 16) _mm512_stream_ps(out + i, _mm512_loadu_ps(a + i));
-  }
-#elif defined(__AVX__)
-  if (reinterpret_cast<std::uintptr_t>(out) % 32 == 0) {
-    for (; i + 8 <= count; i += 8) _mm256_stream_ps(out + i, _mm256_loadu_ps(a + i));
-  }
-#elif defined(__SSE2__)
+#if defined(__SSE__)
   if (reinterpret_cast<std::uintptr_t>(out) % 16 == 0) {
     for (; i + 4 <= count; i += 4) _mm_stream_ps(out + i, _mm_loadu_ps(a + i));
   }
@@ -175,7 +178,7 @@ static void stream(const float* a, float* out, int64_t count) {
 
 // Makes streamed stores visible before another thread is told that they are done.
 static void finish_stream() {
-#if defined(__SSE2__)
+#if defined(__SSE__)
   _mm_sfence();
 #endif
 }
@@ -183,7 +186,8 @@ static void finish_stream() {
 // One elementwise function on rows: out[i] from in[0][i], in[1][i], ...
 using RowFunction = void (*)(const float* const* in, float* out, int64_t count);
 
-// out = function(operands), all coalesced from one shape of `total` elements, each read through a cursor of its own.
+// out = function(operands), all coalesced from one shape of `total` elements, each read through a
+// cursor of its own.
 template <int kOperands>
 static void for_rows(const float* const* data, const Layout* layouts, int64_t total, float* out,
                      RowFunction function) {
@@ -205,12 +209,14 @@ static void for_rows(const float* const* data, const Layout* layouts, int64_t to
   });
 }
 
-static void copy_row(const float* const* in, float* out, int64_t count) { memcpy(out, in[0], count * sizeof(float)); }
+static void copy_row(const float* const* in, float* out, int64_t count) {
+  memcpy(out, in[0], count * sizeof(float));
+}
 
 constexpr int64_t kTile = 16;  // floats in a cache line: a tile reads and writes whole lines
 
-// The axis, other than the last, along which a coalesced view lies densest in memory, if reading along it beats
-// reading along the last one; else -1.
+// The axis, other than the last, along which a coalesced view lies densest in memory, if reading
+// along it beats reading along the last one; else -1.
 static int denser_axis(const Layout& view) {
   const int last = view.ndim - 1;
   if (view.shape[last] < kTile / 2) return -1;
@@ -245,25 +251,34 @@ static inline void transpose_quads(const float* a, int64_t column_stride, float*
   for (int64_t r = 0; r < 4; ++r) __builtin_memcpy(out + r * kTile, &rows[r], sizeof rows[r]);
 }
 
-// out[r * out_stride + c] = a[r * row_stride + c * column_stride], where rows lie dense in `a`: through a small buffer,
-// so that both memories are met in whole cache lines.
-static void transpose_tile(const float* a, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns,
-                           float* out, int64_t out_stride) {
+// out[r * out_stride + c] = a[r * row_stride + c * column_stride], where rows lie dense in `a`:
+// through a small buffer, so that both memories are met in whole cache lines.
+static void transpose_tile(const float* a, int64_t row_stride, int64_t column_stride, int64_t rows,
+                           int64_t columns, float* out, int64_t out_stride) {
   alignas(64) float buffer[kTile * kTile];  // [row][column]
   if (rows == kTile && columns == kTile && row_stride == 1) {
     for (int64_t c = 0; c < kTile; c += 4) {
-      for (int64_t r = 0; r < kTile; r += 4) transpose_quads(a + r + c * column_stride, column_stride, buffer + r * kTile + c);
+      for (int64_t r = 0; r < kTile; r += 4) {
+        transpose_quads(a + r + c * column_stride, column_stride, buffer + r * kTile + c);
+      }
     }
-    for (int64_t r = 0; r < kTile; ++r) memcpy(out + r * out_stride, buffer + r * kTile, kTile * sizeof(float));
+    for (int64_t r = 0; r < kTile; ++r) {
+      memcpy(out + r * out_stride, buffer + r * kTile, kTile * sizeof(float));
+    }
     return;
   }
   for (int64_t c = 0; c < columns; ++c) {
-    for (int64_t r = 0; r < rows; ++r) buffer[r * kTile + c] = a[r * row_stride + c * column_stride];
+    for (int64_t r = 0; r < rows; ++r) {
+      buffer[r * kTile + c] = a[r * row_stride + c * column_stride];
+    }
   }
-  for (int64_t r = 0; r < rows; ++r) memcpy(out + r * out_stride, buffer + r * kTile, columns * sizeof(float));
+  for (int64_t r = 0; r < rows; ++r) {
+    memcpy(out + r * out_stride, buffer + r * kTile, columns * sizeof(float));
+  }
 }
 
-// The copy of a view whose axis `dense` lies denser in memory than its last one, which are the rows and columns here.
+// The copy of a view whose axis `dense` lies denser in memory than its last one, which are the rows
+// and columns here.
 static void copy_transposed(const float* a, const Layout& view, int dense, float* out) {
   const int last = view.ndim - 1;
   const int64_t rows = view.shape[dense];
@@ -282,18 +297,20 @@ static void copy_transposed(const float* a, const Layout& view, int dense, float
     outer_out.strides[k] = element_count(view, axis + 1, view.ndim);
   }
   const int64_t bands = (rows + kTile - 1) / kTile;  // of kTile rows each
-  parallel_for(element_count(outer_in) * bands, larger(1, kGrain / (kTile * columns)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t row = i % bands * kTile;
-      const int64_t band_rows = smaller(kTile, rows - row);
-      const float* band = a + at(outer_in, i / bands) + row * view.strides[dense];
-      float* band_out = out + at(outer_out, i / bands) + row * out_stride;
-      for (int64_t column = 0; column < columns; column += kTile) {
-        transpose_tile(band + column * view.strides[last], view.strides[dense], view.strides[last], band_rows,
-                       smaller(kTile, columns - column), band_out + column, out_stride);
-      }
-    }
-  });
+  parallel_for(element_count(outer_in) * bands, larger(1, kGrain / (kTile * columns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t row = i % bands * kTile;
+                   const int64_t band_rows = smaller(kTile, rows - row);
+                   const float* band = a + at(outer_in, i / bands) + row * view.strides[dense];
+                   float* band_out = out + at(outer_out, i / bands) + row * out_stride;
+                   for (int64_t column = 0; column < columns; column += kTile) {
+                     transpose_tile(band + column * view.strides[last], view.strides[dense],
+                                    view.strides[last], band_rows, smaller(kTile, columns - column),
+                                    band_out + column, out_stride);
+                   }
+                 }
+               });
 }
 
 // The view, compact.
@@ -310,8 +327,8 @@ static void copy(View a, float* out) {
   }
 }
 
-// out = function(operands), all of one shape. A large operand that lies across memory is transposed into scratch
-// first: its strided reads would take a cache line for each number.
+// out = function(operands), all of one shape. A large operand that lies across memory is transposed
+// into scratch first: its strided reads would take a cache line for each number.
 template <int kOperands>
 static void elementwise(const View* operands, float* out, RowFunction function) {
   const int64_t total = element_count(operands[0].layout);

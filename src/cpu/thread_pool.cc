@@ -1,7 +1,8 @@
 // The thread pool of the cpu backend; see thread_pool.h for what it promises.
-// A job is a counter from which the caller and the woken workers take chunks. A worker that wakes late finds the job
-// closed and sleeps again, so the caller never waits for a thread that has no work. After a job, workers look out for
-// the next one for some microseconds before they sleep: training asks for many jobs in a row.
+// A job is a counter from which the caller and the woken workers take chunks. A worker that wakes
+// late finds the job closed and sleeps again, so the caller never waits for a thread that has no
+// work. After a job, workers look out for the next one for some microseconds before they sleep:
+// training asks for many jobs in a row.
 #include "thread_pool.h"
 
 #include <pthread.h>
@@ -20,8 +21,9 @@
 namespace needle::cpu {
 namespace {
 
-constexpr int kSpins = 2000;          // about 20 to 60 microseconds before a worker sleeps
-constexpr int kChunksPerThread = 4;   // a thread that the system disturbs leaves its share to the others
+constexpr int kSpins = 2000;  // about 20 to 60 microseconds before a worker sleeps
+constexpr int kChunksPerThread =
+    4;  // a thread that the system disturbs leaves its share to the others
 constexpr int kMaxThreads = 256;
 
 thread_local bool inside_task = false;
@@ -35,12 +37,14 @@ void relax() {
 int available_cores() {
 #if defined(__linux__)
   cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::clamp(CPU_COUNT(&cores), 1, kMaxThreads);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0)
+    return std::clamp(CPU_COUNT(&cores), 1, kMaxThreads);
 #endif
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
 }
 
-// NEEDLE_NUM_THREADS if it is a positive number, else one thread for each core that this process may use.
+// NEEDLE_NUM_THREADS if it is a positive number, else one thread for each core that this process
+// may use.
 int default_threads() {
   const char* text = std::getenv("NEEDLE_NUM_THREADS");
   const int wanted = text == nullptr ? 0 : std::atoi(text);
@@ -68,10 +72,10 @@ struct Job {
 }  // namespace
 
 struct ThreadPool::State {
-  std::atomic<int> threads{1};             // the caller included
+  std::atomic<int> threads{1};               // the caller included
   std::atomic<std::uint64_t> generation{0};  // rises with each job
-  std::mutex turn;                         // held by the caller whose job is running
-  std::mutex mutex;                        // guards what follows
+  std::mutex turn;                           // held by the caller whose job is running
+  std::mutex mutex;                          // guards what follows
   std::condition_variable job_posted;
   std::condition_variable workers_left;
   Job* job = nullptr;  // open to workers while not null
@@ -82,7 +86,9 @@ struct ThreadPool::State {
     inside_task = true;
     std::uint64_t seen = 0;
     for (;;) {
-      for (int spin = 0; spin < kSpins && generation.load(std::memory_order_relaxed) == seen; ++spin) relax();
+      for (int spin = 0; spin < kSpins && generation.load(std::memory_order_relaxed) == seen;
+           ++spin)
+        relax();
       std::unique_lock<std::mutex> lock(mutex);
       job_posted.wait(lock, [&] { return generation.load(std::memory_order_relaxed) != seen; });
       seen = generation.load(std::memory_order_relaxed);
@@ -141,8 +147,8 @@ ThreadPool& ThreadPool::instance() {
   return *pool;
 }
 
-// A forked child has this object but none of its threads, and a mutex may be locked for ever: it starts with a state of
-// its own. The old one is left alone.
+// A forked child has this object but none of its threads, and a mutex may be locked for ever: it
+// starts with a state of its own. The old one is left alone.
 ThreadPool::ThreadPool() : state_(new State) {
   state_->threads = default_threads();
   pthread_atfork(nullptr, nullptr, [] {
@@ -157,7 +163,8 @@ ThreadPool::ThreadPool() : state_(new State) {
 int ThreadPool::size() const { return state_->threads.load(std::memory_order_relaxed); }
 
 void ThreadPool::resize(int threads) {
-  if (threads < 1) throw std::invalid_argument("a pool has at least 1 thread, not " + std::to_string(threads));
+  if (threads < 1)
+    throw std::invalid_argument("a pool has at least 1 thread, not " + std::to_string(threads));
   state_->threads = std::min(threads, kMaxThreads);
 }
 

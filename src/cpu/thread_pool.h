@@ -1,6 +1,7 @@
-// The one thread pool of the cpu backend: what it promises. Its workings are in thread_pool.cc; the kernels reach it
-// through `parallel_for` of strided.h. Nothing here is inline: kernels are compiled once per instruction set, and an
-// inline function would be merged by the linker across them.
+// The one thread pool of the cpu backend: what it promises. Its workings are in thread_pool.cc; the
+// kernels reach it through `parallel_for` of strided.h. Nothing here is inline: kernels are
+// compiled once per instruction set, and an inline function would be merged by the linker across
+// them.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,10 @@ class ThreadPool {
   // Throws std::invalid_argument if `threads` < 1. Threads are started when first needed.
   void resize(int threads);
 
-  // Calls task(context, begin, end) on pieces that cover [0, count) once, each of at least `grain` items, and returns
-  // when all are done. One piece runs on the caller's thread alone; so does a call from inside a task, or while another
-  // thread is using the pool. The first exception of a task is thrown again here.
+  // Calls task(context, begin, end) on pieces that cover [0, count) once, each of at least `grain`
+  // items, and returns when all are done. One piece runs on the caller's thread alone; so does a
+  // call from inside a task, or while another thread is using the pool. The first exception of a
+  // task is thrown again here.
   void parallel_for(std::int64_t count, std::int64_t grain, Task task, void* context);
 
   ThreadPool(const ThreadPool&) = delete;

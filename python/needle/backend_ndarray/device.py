@@ -64,7 +64,7 @@ class BackendDevice:
             raise AttributeError(kernel)
         if self.mod is None:
             raise MissingKernelError(self._unavailable())
-        near = get_close_matches(kernel, interface.kernel_names(), n=1)
+        near = get_close_matches(kernel, interface.kernel_names() & vars(self).keys(), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise MissingKernelError(f"[{self.name}] has no kernel {kernel}{hint}")
 
@@ -98,7 +98,12 @@ class BackendDevice:
             raise DeviceError(self._unavailable())
         if dtype is None:
             return self.dtypes[0]
-        name = dtype if dtype in self.dtypes else np.dtype(dtype).name
+        if isinstance(dtype, str) and dtype in self.dtypes:
+            return dtype
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            name = repr(dtype)
         if name not in self.dtypes:
             carried = " and ".join(self.dtypes)
             raise DtypeError(

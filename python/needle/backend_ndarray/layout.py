@@ -13,6 +13,7 @@ from typing import Any
 from needle.errors import BroadcastError, IndexingError, ShapeError
 
 __all__ = [
+    "as_integers",
     "as_shape",
     "broadcast_shapes",
     "broadcast_strides",
@@ -30,16 +31,18 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def as_shape(shape: int | Iterable[Any], op: str) -> Shape:
-    """Return `shape` as a tuple of ints; ShapeError if it is not one or a size is negative."""
+def as_integers(shape: int | Iterable[Any], op: str) -> Shape:
+    """Return an int or several as a tuple of ints; ShapeError if it is not one."""
     try:
-        sizes = (
-            (operator.index(shape),)
-            if not isinstance(shape, Iterable)
-            else tuple(map(operator.index, shape))
-        )
+        listed = shape if isinstance(shape, Iterable) else (shape,)
+        return tuple(map(operator.index, listed))
     except TypeError:
         raise ShapeError(f"[{op}] {shape!r} is not a shape; give integers, e.g. (2, 3)") from None
+
+
+def as_shape(shape: int | Iterable[Any], op: str) -> Shape:
+    """Return `shape` as a tuple of ints; ShapeError if it is not one or a size is negative."""
+    sizes = as_integers(shape, op)
     if any(size < 0 for size in sizes):
         raise ShapeError(f"[{op}] shape {sizes} has a negative size")
     return sizes
@@ -97,7 +100,7 @@ def normalize_axes(axes: Any, ndim: int, op: str) -> Shape:
 
 
 def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
-    """Return the shape that is left when `axes` (normalised) are reduced away, or kept as size 1."""
+    """Return the shape left when `axes` (normalised) are reduced away, or kept as size 1."""
     if keepdims:
         return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return tuple(size for axis, size in enumerate(shape) if axis not in axes)
@@ -109,11 +112,11 @@ def resolve_reshape(shape: Shape, target: Sequence[Any], op: str = "reshape") ->
     Raises:
         ShapeError: if the element counts differ or more than one size is -1.
     """
-    sizes = [operator.index(size) for size in target]
+    sizes = list(as_integers(target, op))
     total = math.prod(shape)
     if sizes.count(-1) == 1:
         known = -math.prod(sizes)
-        if known != 0 and total % known == 0:
+        if known != 0:
             sizes[sizes.index(-1)] = total // known
     if any(size < 0 for size in sizes) or math.prod(sizes) != total:
         raise ShapeError(
@@ -135,7 +138,9 @@ def broadcast_shapes(a: Shape, b: Shape, op: str) -> Shape:
     return tuple(y if x == 1 else x for x, y in zip(padded_a, padded_b, strict=True))
 
 
-def broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
+def broadcast_strides(
+    shape: Shape, strides: Shape, target: Shape, op: str = "broadcast_to"
+) -> Shape:
     """Return the strides of `shape` seen as `target`: 0 where an axis is stretched or added on the
     left.
 
@@ -145,7 +150,7 @@ def broadcast_strides(shape: Shape, strides: Shape, target: Shape) -> Shape:
     added = len(target) - len(shape)
     if added < 0 or any(s not in (1, t) for s, t in zip(shape, target[added:], strict=True)):
         raise BroadcastError(
-            f"[broadcast_to] {shape} cannot become {target}; each size must be 1 or the "
+            f"[{op}] {shape} cannot become {target}; each size must be 1 or the "
             "target's, from the right"
         )
     kept = (
@@ -170,6 +175,8 @@ def normalize_slice(index: slice | int, size: int, axis: int = 0) -> slice:
         except (TypeError, ValueError) as error:
             raise IndexingError(f"[getitem] {index} is no slice for axis {axis}: {error}") from None
     try:
+        if isinstance(index, bool):
+            raise TypeError  # no 0 or 1: numpy takes it for a mask
         position = operator.index(index)
     except TypeError:
         kind = type(index).__name__
@@ -196,7 +203,7 @@ def expand_index(index: Any, ndim: int) -> tuple[Any, ...]:
     entries = index if isinstance(index, tuple) else (index,)
     missing = ndim - sum(entry is not Ellipsis for entry in entries)
     if missing < 0:
-        raise IndexingError(f"[getitem] {len(entries)} indices for {ndim} axes")
+        raise IndexingError(f"[getitem] {ndim - missing} indices for {ndim} axes")
     ellipses = [i for i, entry in enumerate(entries) if entry is Ellipsis]
     if len(ellipses) > 1:
         raise IndexingError("[getitem] more than one ... in an index")

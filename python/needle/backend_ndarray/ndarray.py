@@ -7,7 +7,7 @@ Views come from `layout.py` and share memory; numbers come from the device's str
 import builtins
 import math
 from collections.abc import Iterable
-from numbers import Number
+from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,12 @@ class NDArray:
     # _layout is what kernels are given: None for a whole compact buffer, else (shape, strides,
     # offset).
     __slots__ = ("_device", "_handle", "_layout", "_offset", "_shape", "_strides")
+    _device: BackendDevice
+    _handle: Any
+    _layout: tuple[Shape, Shape, int] | None
+    _offset: int
+    _shape: Shape
+    _strides: Shape
 
     __array_ufunc__ = None  # numpy on the left leaves the operator to us
     __hash__ = None  # type: ignore[assignment]  # == compares elements
@@ -239,9 +245,7 @@ class NDArray:
 
     def broadcast_to(self, new_shape: Iterable[int]) -> "NDArray":
         """Return a view stretched to `new_shape`: stride 0 along stretched and added axes."""
-        shape = layout.as_shape(new_shape, "broadcast_to")
-        strides = layout.broadcast_strides(self._shape, self._strides, shape)
-        return _view(self._device, self._handle, shape, strides, self._offset)
+        return _stretch(self, layout.as_shape(new_shape, "broadcast_to"), "broadcast_to")
 
     def flip(self, axes: int | Iterable[int]) -> "NDArray":
         """Return a view with the order along `axes` reversed: negative strides from the far end."""
@@ -279,9 +283,8 @@ class NDArray:
         """
         target = self[idxs]
         size = target.size
-        if any(
-            stride == 0 and n > 1 for stride, n in zip(target._strides, target._shape, strict=True)
-        ):
+        stretched = (s == 0 and n > 1 for s, n in zip(target._strides, target._shape, strict=True))
+        if size and any(stretched):
             raise ShapeError(
                 "[setitem] cannot write to a broadcast view: its elements share memory; "
                 "compact() it"
@@ -294,7 +297,7 @@ class NDArray:
         source = _operand(other, self, "setitem")
         if [n for n in source._shape if n != 1] == [n for n in target._shape if n != 1]:
             source = source.compact().reshape(target._shape)
-        source = source.broadcast_to(target._shape)
+        source = _stretch(source, target._shape, "setitem")
         if size == 0:
             return
         # A copy first: source and target may overlap in one buffer.
@@ -364,11 +367,11 @@ class NDArray:
 
     def maximum(self, other: Any) -> "NDArray":
         """Return the larger of two elements; NaN if either is NaN."""
-        return _binary(self, other, "maximum")
+        return _larger_or_smaller(self, other, "maximum")
 
     def minimum(self, other: Any) -> "NDArray":
         """Return the smaller of two elements; NaN if either is NaN."""
-        return _binary(self, other, "minimum")
+        return _larger_or_smaller(self, other, "minimum")
 
     def log(self) -> "NDArray":
         """Return the natural logarithm of each element."""
@@ -460,6 +463,12 @@ def _view(device: BackendDevice, handle: Any, shape: Shape, strides: Shape, offs
     return view
 
 
+def _stretch(a: NDArray, shape: Shape, op: str) -> NDArray:
+    """Return a view of `a` stretched to `shape`; BroadcastError from `op` if it does not fit."""
+    strides = layout.broadcast_strides(a._shape, a._strides, shape, op)
+    return _view(a._device, a._handle, shape, strides, a._offset)
+
+
 def _compact_result(device: BackendDevice, handle: Any, shape: Shape) -> NDArray:
     """Return an NDArray over a buffer that holds exactly `shape`, row-major."""
     result = _new(NDArray)
@@ -476,9 +485,9 @@ def _is_number(value: Any) -> bool:
     """Tell whether an operand is one real number (a numpy scalar and a 0-d numpy array too)."""
     if type(value) is float or type(value) is int:
         return True
-    return isinstance(value, Number | np.generic) or (
-        isinstance(value, np.ndarray) and value.ndim == 0
-    )
+    if isinstance(value, np.generic | np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "biuf"
+    return isinstance(value, Real)
 
 
 def _operand(other: Any, like: NDArray, op: str) -> NDArray:
@@ -494,6 +503,8 @@ def _operand(other: Any, like: NDArray, op: str) -> NDArray:
         raise DeviceError(
             f"[{op}] operands on {like._device} and {other._device}; move one with .to(device)"
         )
+    if len(like._device.dtypes) > 1 and other.dtype != like.dtype:
+        raise DtypeError(f"[{op}] operands of {like.dtype} and {other.dtype}; give both one dtype")
     return other
 
 
@@ -508,19 +519,28 @@ def _binary(a: NDArray, b: Any, name: str) -> Any:
             return _compact_result(device, handle, a._shape)
         if not isinstance(b, np.ndarray):
             return NotImplemented
-    b = _operand(b, a, name)
+        b = _operand(b, a, name)
+    elif b._device is not device or len(device.dtypes) > 1:
+        b = _operand(b, a, name)
     if a._shape != b._shape:
         shape = layout.broadcast_shapes(a._shape, b._shape, name)
-        a, b = a.broadcast_to(shape), b.broadcast_to(shape)
+        a, b = _stretch(a, shape, name), _stretch(b, shape, name)
     handle = getattr(device, name)(a._handle, a._layout, b._handle, b._layout)
     return _compact_result(device, handle, a._shape)
 
 
 def _reflected(a: Any, b: NDArray, name: str) -> Any:
     """Run `name` with a number or numpy array on the left."""
-    if not (_is_number(a) or isinstance(a, np.ndarray)):
+    if _is_number(a):
+        a = float(a)
+    elif not isinstance(a, np.ndarray):
         return NotImplemented
     return _binary(array(a, dtype=b.dtype, device=b._device), b, name)
+
+
+def _larger_or_smaller(a: NDArray, b: Any, name: str) -> NDArray:
+    """Run maximum or minimum; a method, it raises where an operator says NotImplemented."""
+    return _binary(a, b if _is_number(b) else _operand(b, a, name), name)
 
 
 def _unary(a: NDArray, name: str) -> NDArray:
@@ -531,7 +551,8 @@ def _unary(a: NDArray, name: str) -> NDArray:
 
 def _reduce(a: NDArray, axis: Any, keepdims: bool, name: str) -> NDArray:
     """Run a reduction kernel: the reduced axes go last in the layout, nothing is copied."""
-    if isinstance(axis, Iterable) and not tuple(axis):
+    axis = tuple(axis) if isinstance(axis, Iterable) else axis
+    if isinstance(axis, tuple) and not axis:
         raise ShapeError(f"[{name}] no axes given; use axis=None for all axes")
     axes = layout.normalize_axes(axis, a.ndim, name)
     shape, strides = a._shape, a._strides

@@ -23,7 +23,7 @@ class Array:
     def __init__(self, size: int, dtype: str = "float32") -> None:
         try:
             self.array = np.empty(size, dtype)
-        except (MemoryError, ValueError):
+        except (MemoryError, ValueError, OverflowError):
             raise OutOfMemoryError(f"[cpu_numpy] no room for an array of {size} elements") from None
 
     @classmethod
@@ -78,6 +78,12 @@ def views(*operands: Any) -> list[np.ndarray]:
 def number(a: Array, value: float) -> Any:
     """Return `value` in a's type, so that a scalar never widens a result."""
     return a.array.dtype.type(value)
+
+
+@quietly
+def exponents(x: np.ndarray, value: float) -> np.ndarray:
+    """Return `value` once an element: a lone 0.5 means sqrt to numpy, which differs at -inf."""
+    return np.full(x.shape, value, x.dtype)
 
 
 def truth(a: Array, mask: np.ndarray) -> Array:
@@ -158,7 +164,7 @@ def scalar_div(a: Array, value, out: Array):
 
 @quietly
 def scalar_power(a: Array, value, out: Array):
-    out.array[:] = np.power(a.array, number(a, value))
+    out.array[:] = np.power(a.array, exponents(a.array, value))
 
 
 def scalar_maximum(a: Array, value, out: Array):
@@ -251,7 +257,8 @@ def power(a: Array, a_layout, b: Array, b_layout):
 
 @quietly
 def power_scalar(a: Array, a_layout, value):
-    return Array.of(np.power(view(a, a_layout), number(a, value)))
+    x = view(a, a_layout)
+    return Array.of(np.power(x, exponents(x, value)))
 
 
 def maximum(a: Array, a_layout, b: Array, b_layout):

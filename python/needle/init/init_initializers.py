@@ -21,7 +21,7 @@ def xavier_uniform(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) 
 
 
 def xavier_normal(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) -> Tensor:
-    """Return (fan_in, fan_out) normal numbers with deviation gain * sqrt(2 / (fan_in + fan_out))."""
+    """Return (fan_in, fan_out) normal numbers of deviation gain * sqrt(2 / (fan_in + fan_out))."""
     std = gain * math.sqrt(2 / (fan_in + fan_out))
     return randn(fan_in, fan_out, mean=0, std=std, **kwargs)
 

@@ -47,6 +47,7 @@ def _walk(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, "Module 
             return
         seen.add(id(value))
         yield path, value
+    items: list[tuple[Any, Any]]
     if isinstance(value, Module):
         items = list(vars(value).items())
     elif isinstance(value, Mapping):
@@ -102,7 +103,7 @@ class Module:
         return self
 
     def eval(self) -> "Module":
-        """Leave training mode: dropout passes everything, batch norm uses its running statistics."""
+        """Leave training mode: dropout passes all on, batch norm uses its running statistics."""
         return self.train(False)
 
     def _state(self) -> dict[str, Tensor]:
@@ -225,7 +226,10 @@ class Linear(Module):
                 f"[Linear] input {x.shape} does not end in in_features={self.in_features}"
             )
         y = x @ self.weight
-        return y if self.bias is None else y + self.bias.broadcast_to(y.shape)
+        if self.bias is None:
+            return y
+        bias = self.bias if y.ndim > 1 else self.bias.reshape(y.shape)
+        return y + bias.broadcast_to(y.shape)
 
     def extra_repr(self) -> str:
         """Return the sizes."""
@@ -323,15 +327,15 @@ class SoftmaxLoss(Module):
             ShapeError: if the shapes do not fit.
             IndexingError: for a label that is no class.
         """
-        if logits.ndim != 2 or y.shape != logits.shape[:1]:
+        if logits.ndim != 2 or y.shape != logits.shape[:1] or logits.shape[0] == 0:
             raise ShapeError(
-                f"[SoftmaxLoss] logits {logits.shape} and labels {y.shape}; give (B, K) and (B,)"
+                f"[SoftmaxLoss] logits {logits.shape} and labels {y.shape}; give (B, K) and (B,), "
+                "with B from 1 up"
             )
         batch, classes = logits.shape
         one_hot = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
-        picked = (logits * one_hot).sum((1,))
-        # Row by row first: the difference of two large totals would lose float32 digits.
-        return (ops.logsumexp(logits, (1,)) - picked).sum() / batch
+        # Not logsumexp less the picked logit: the difference of two large numbers loses digits.
+        return -(ops.logsoftmax(logits) * one_hot).sum() / batch
 
 
 class MSELoss(Module):

@@ -186,7 +186,8 @@ class EWiseMul(ElementwiseOp):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        return out_grad * b, out_grad * a
+        # A constant, such as a mask, needs none.
+        return out_grad * b if a.requires_grad else None, out_grad * a if b.requires_grad else None
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
@@ -200,7 +201,9 @@ class EWiseDiv(ElementwiseOp):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        return out_grad / b, -out_grad * a / (b * b)
+        grad_a = out_grad / b if a.requires_grad else None
+        grad_b = -out_grad * a / (b * b) if b.requires_grad else None
+        return grad_a, grad_b
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
