@@ -7,13 +7,7 @@ Reads from left to right: errors, arrays, autograd, ops, init, nn, optim, data.
 """
 
 from needle import autograd, data, errors, init, nn, ops, optim
-from needle.autograd import (
-    Tensor,
-    TensorTuple,
-    enable_grad,
-    is_grad_enabled,
-    no_grad,
-)
+from needle.autograd import Tensor, TensorTuple
 from needle.backend_selection import (
     BACKEND,
     Device,
@@ -100,6 +94,7 @@ from needle.ops import (
     unsqueeze,
     where,
 )
+from needle.recording import enable_grad, is_grad_enabled, no_grad
 from needle.serialization import (
     load,
     load_model,

@@ -7,19 +7,18 @@ makes a `Tensor` that keeps the op and its inputs; these links are the graph. `f
 one in `engine.py`. The ops are in `ops/`.
 """
 
-import threading
 from collections.abc import Iterator, Sequence
-from functools import reduce, wraps
+from functools import reduce
 from itertools import count
 from numbers import Real
 from operator import add, index
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from needle.backend_selection import BACKEND, NDArray, array_api, as_device, default_device
 from needle.errors import DeviceError, DtypeError, IndexingError, ShapeError
+from needle.recording import grad_mode
 
 __all__ = [
     "LAZY_MODE",
@@ -31,10 +30,7 @@ __all__ = [
     "TensorTupleOp",
     "Value",
     "compute_gradient_of_variables",
-    "enable_grad",
     "find_topo_sort",
-    "is_grad_enabled",
-    "no_grad",
     "sum_node_list",
 ]
 
@@ -51,66 +47,6 @@ BACKEND_IS_ND = BACKEND == "nd"
 
 # What an operator takes for a number: the usual types first, the abstract one is slow to ask.
 REAL = (float, int, Real)
-
-
-# --- recording ---
-
-
-class _GradMode(threading.local):
-    """Whether ops record the graph, separately in each thread."""
-
-    enabled = True
-
-
-_grad_mode = _GradMode()
-
-
-class _RecordingSwitch:
-    """A context manager, and decorator, that sets recording and restores what was set before."""
-
-    enabled: bool
-
-    def __init__(self) -> None:
-        self._previous: list[bool] = []
-
-    def __enter__(self) -> None:
-        self._previous.append(_grad_mode.enabled)
-        _grad_mode.enabled = self.enabled
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        _grad_mode.enabled = self._previous.pop()
-
-    def __call__(self, function: Any) -> Any:
-        """Return `function` run under this switch."""
-
-        @wraps(function)
-        def switched(*args: Any, **kwargs: Any) -> Any:
-            with type(self)():
-                return function(*args, **kwargs)
-
-        return switched
-
-
-class no_grad(_RecordingSwitch):  # noqa: N801 - the name that PyTorch users look for
-    """Compute without recording: `with no_grad(): ...`, or as a decorator."""
-
-    enabled = False
-
-
-class enable_grad(_RecordingSwitch):  # noqa: N801 - the name that PyTorch users look for
-    """Record again inside a `no_grad` block."""
-
-    enabled = True
-
-
-def is_grad_enabled() -> bool:
-    """Tell whether ops record the graph in this thread."""
-    return _grad_mode.enabled
 
 
 # --- ops ---
@@ -229,7 +165,7 @@ class Value:
             if not isinstance(data, NDArray):
                 data = _as_data(data)
         value = _new(cls)
-        if _grad_mode.enabled:
+        if grad_mode.enabled:
             for x in inputs:
                 if x.requires_grad:
                     value._init(op, inputs, data, True)
@@ -686,7 +622,7 @@ def _one_of(axes: Any, axis: Any, dim: Any) -> Any:
 
 
 def _rebuild_tensor(
-    kind: type, values: np.ndarray, device: Any, dtype: Any, requires_grad: bool
+    kind: type[Tensor], values: np.ndarray, device: Any, dtype: Any, requires_grad: bool
 ) -> Tensor:
     """Return the leaf that a pickle or a deep copy describes."""
     tensor = kind.__new__(kind)

@@ -20,17 +20,22 @@ __all__ = [
     "cpu",
     "cpu_numpy",
     "cuda",
+    "default_device",
 ]
-__all__ += ["default_device"]
 
 BACKEND = os.environ.get("NEEDLE_BACKEND", "nd")
 
 array_api: ModuleType
+# Any, for the two choices have different types.
 NDArray: Any
 Device: Any
+all_devices: Any
+as_device: Any
+cpu: Any
+default_device: Any
 
 if BACKEND == "nd":
-    from needle.backend_ndarray import ndarray as array_api
+    from needle.backend_ndarray import array_api
     from needle.backend_ndarray.device import BackendDevice as Device
     from needle.backend_ndarray.device import (
         all_devices,
@@ -43,7 +48,7 @@ if BACKEND == "nd":
     from needle.backend_ndarray.ndarray import NDArray
 elif BACKEND == "np":
     from needle import backend_numpy as array_api
-    from needle.backend_numpy import Device, NDArray, all_devices, as_device, cpu, default_device
     from needle.backend_ndarray.device import cpu_numpy, cuda
+    from needle.backend_numpy import Device, NDArray, all_devices, as_device, cpu, default_device
 else:
     raise NeedleError(f'[needle] NEEDLE_BACKEND is {BACKEND!r}; it must be "nd" or "np"')

@@ -15,12 +15,11 @@ from needle.autograd import (
     Op,
     Tensor,
     Value,
-    enable_grad,
-    no_grad,
     sum_node_list,
 )
 from needle.backend_selection import array_api
 from needle.errors import DtypeError, GraphError, ShapeError
+from needle.recording import enable_grad, no_grad
 
 __all__ = ["BackwardPass", "Gradient", "backward"]
 
@@ -123,7 +122,7 @@ class Gradient(Tensor):
         return gradients.by_value[of], gradients
 
     @property
-    def op(self) -> Op | None:  # type: ignore[override]
+    def op(self) -> Op | None:
         """The op that computed this gradient."""
         return self.recorded()[0].op
 
@@ -132,7 +131,7 @@ class Gradient(Tensor):
         """Ignore the None that every leaf is made with."""
 
     @property
-    def inputs(self) -> Sequence[Value]:  # type: ignore[override]
+    def inputs(self) -> Sequence[Value]:
         """The inputs of that op."""
         return self.recorded()[0].inputs
 

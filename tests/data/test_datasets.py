@@ -5,7 +5,6 @@ import struct
 
 import numpy as np
 import pytest
-
 from needle.data import (
     Dataset,
     MNISTDataset,

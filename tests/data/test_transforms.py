@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from needle.data import RandomCrop, RandomFlipHorizontal, Transform
 from needle.errors import ShapeError
 

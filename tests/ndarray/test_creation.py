@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from needle import backend_ndarray as nd
-from needle.backend_ndarray import ndarray as array_api
+from needle.backend_ndarray import array_api
 from needle.errors import DtypeError, NeedleError, OutOfMemoryError, ShapeError
 
 SOURCE = np.arange(12, dtype=np.float32).reshape(3, 4)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from needle import backend_ndarray as nd
-from needle.backend_ndarray.ndarray import permute
+from needle.backend_ndarray.array_api import permute
 from needle.errors import BroadcastError, IndexingError, ShapeError
 from numpy.lib.stride_tricks import as_strided
 

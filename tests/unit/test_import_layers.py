@@ -13,11 +13,12 @@ ROOT = Path(__file__).parents[2]
 
 # From left to right. Modules of one row do not import each other; a package means all in it.
 LAYERS = (
-    ("needle.errors",),
+    ("needle.errors", "needle.recording"),
     ("needle.backend_ndarray.layout", "needle.backend_ndarray.interface"),
     ("needle.backend_ndarray.ndarray_backend_numpy",),
     ("needle.backend_ndarray.device",),
     ("needle.backend_ndarray.ndarray",),
+    ("needle.backend_ndarray.array_api",),
     ("needle.backend_ndarray",),
     ("needle.backend_numpy",),
     ("needle.backend_selection",),

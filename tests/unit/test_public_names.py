@@ -11,8 +11,8 @@ from pathlib import Path
 import needle as ndl
 import numpy as np
 import pytest
+from needle import backend_ndarray as nd
 from needle.backend_ndarray import NDArray, cpu, cpu_numpy, cuda, device, interface
-from needle.backend_ndarray import ndarray as nd
 
 ROOT = Path(__file__).parents[2]
 

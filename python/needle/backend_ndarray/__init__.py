@@ -3,6 +3,16 @@
 Read `interface.py` (what a backend provides), then `ndarray.py` (what a view is).
 """
 
+from needle.backend_ndarray.array_api import (
+    broadcast_to,
+    exp,
+    flip,
+    log,
+    maximum,
+    reshape,
+    sum,
+    tanh,
+)
 from needle.backend_ndarray.device import (
     BackendDevice,
     all_devices,
@@ -12,20 +22,7 @@ from needle.backend_ndarray.device import (
     cuda,
     default_device,
 )
-from needle.backend_ndarray.ndarray import (
-    NDArray,
-    array,
-    broadcast_to,
-    empty,
-    exp,
-    flip,
-    full,
-    log,
-    maximum,
-    reshape,
-    sum,  # noqa: A004 - numpy's name
-    tanh,
-)
+from needle.backend_ndarray.ndarray import NDArray, array, empty, full
 
 __all__ = [
     "BackendDevice",

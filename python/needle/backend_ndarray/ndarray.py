@@ -18,30 +18,10 @@ from needle.errors import DeviceError, DtypeError, ShapeError
 
 __all__ = [
     "NDArray",
-    "abs",
     "array",
-    "broadcast_to",
-    "compact",
-    "cos",
     "empty",
-    "exp",
-    "flip",
     "full",
     "full_like",
-    "log",
-    "max",
-    "maximum",
-    "min",
-    "minimum",
-    "pad",
-    "permute",
-    "reshape",
-    "sigmoid",
-    "sin",
-    "sqrt",
-    "sum",
-    "tanh",
-    "where",
 ]
 
 Shape = tuple[int, ...]
@@ -204,7 +184,7 @@ class NDArray:
         """Return a compact array with these elements: itself if it is compact already."""
         if self._layout is None:
             return self
-        return _compact_result(
+        return compact_result(
             self._device, self._device.copy(self._handle, self._layout), self._shape
         )
 
@@ -294,7 +274,7 @@ class NDArray:
             if size:
                 self._device.scalar_setitem(size, float(other), self._handle, *place)
             return
-        source = _operand(other, self, "setitem")
+        source = as_operand(other, self, "setitem")
         if [n for n in source._shape if n != 1] == [n for n in target._shape if n != 1]:
             source = source.compact().reshape(target._shape)
         source = _stretch(source, target._shape, "setitem")
@@ -302,7 +282,7 @@ class NDArray:
             return
         # A copy first: source and target may overlap in one buffer.
         if source._layout is not None or source._handle is self._handle:
-            source = _compact_result(
+            source = compact_result(
                 self._device, self._device.copy(source._handle, source._layout), source._shape
             )
         self._device.ewise_setitem(source._handle, self._handle, *place)
@@ -342,10 +322,10 @@ class NDArray:
         return _reflected(other, self, "power")
 
     def __neg__(self) -> "NDArray":
-        return _unary(self, "neg")
+        return unary(self, "neg")
 
     def __abs__(self) -> "NDArray":
-        return _unary(self, "abs")
+        return unary(self, "abs")
 
     def __eq__(self, other: Any) -> Any:
         return _binary(self, other, "eq")
@@ -375,15 +355,15 @@ class NDArray:
 
     def log(self) -> "NDArray":
         """Return the natural logarithm of each element."""
-        return _unary(self, "log")
+        return unary(self, "log")
 
     def exp(self) -> "NDArray":
         """Return e to the power of each element."""
-        return _unary(self, "exp")
+        return unary(self, "exp")
 
     def tanh(self) -> "NDArray":
         """Return the hyperbolic tangent of each element."""
-        return _unary(self, "tanh")
+        return unary(self, "tanh")
 
     # --- reductions and products ---
 
@@ -405,7 +385,7 @@ class NDArray:
         Raises:
             ShapeError: if an operand has fewer than two axes or the inner sizes differ.
         """
-        other = _operand(other, self, "matmul")
+        other = as_operand(other, self, "matmul")
         a_shape, b_shape = self._shape, other._shape
         if len(a_shape) < 2 or len(b_shape) < 2:
             raise ShapeError(
@@ -420,10 +400,10 @@ class NDArray:
         handle = self._device.batched_matmul(
             self._handle, _matrix_layout(self, batch), other._handle, _matrix_layout(other, batch)
         )
-        return _compact_result(self._device, handle, (*batch, a_shape[-2], b_shape[-1]))
+        return compact_result(self._device, handle, (*batch, a_shape[-2], b_shape[-1]))
 
     def __rmatmul__(self, other: Any) -> "NDArray":
-        return _operand(other, self, "matmul") @ self
+        return as_operand(other, self, "matmul") @ self
 
     def pad(self, axes: Iterable[tuple[int, int]]) -> "NDArray":
         """Return a compact copy with zeros around it: one (before, after) pair for each axis."""
@@ -469,7 +449,7 @@ def _stretch(a: NDArray, shape: Shape, op: str) -> NDArray:
     return _view(a._device, a._handle, shape, strides, a._offset)
 
 
-def _compact_result(device: BackendDevice, handle: Any, shape: Shape) -> NDArray:
+def compact_result(device: BackendDevice, handle: Any, shape: Shape) -> NDArray:
     """Return an NDArray over a buffer that holds exactly `shape`, row-major."""
     result = _new(NDArray)
     result._device = device
@@ -490,7 +470,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real)
 
 
-def _operand(other: Any, like: NDArray, op: str) -> NDArray:
+def as_operand(other: Any, like: NDArray, op: str) -> NDArray:
     """Return an array operand on like's device: NDArrays as they are, numpy arrays copied there."""
     if type(other) is not NDArray:
         if not isinstance(other, np.ndarray | list | tuple | Number | np.generic):
@@ -516,17 +496,17 @@ def _binary(a: NDArray, b: Any, name: str) -> Any:
     if type(b) is not NDArray:
         if _is_number(b):
             handle = getattr(device, name + "_scalar")(a._handle, a._layout, float(b))
-            return _compact_result(device, handle, a._shape)
+            return compact_result(device, handle, a._shape)
         if not isinstance(b, np.ndarray):
             return NotImplemented
-        b = _operand(b, a, name)
+        b = as_operand(b, a, name)
     elif b._device is not device or len(device.dtypes) > 1:
-        b = _operand(b, a, name)
+        b = as_operand(b, a, name)
     if a._shape != b._shape:
         shape = layout.broadcast_shapes(a._shape, b._shape, name)
         a, b = _stretch(a, shape, name), _stretch(b, shape, name)
     handle = getattr(device, name)(a._handle, a._layout, b._handle, b._layout)
-    return _compact_result(device, handle, a._shape)
+    return compact_result(device, handle, a._shape)
 
 
 def _reflected(a: Any, b: NDArray, name: str) -> Any:
@@ -540,13 +520,13 @@ def _reflected(a: Any, b: NDArray, name: str) -> Any:
 
 def _larger_or_smaller(a: NDArray, b: Any, name: str) -> NDArray:
     """Run maximum or minimum; a method, it raises where an operator says NotImplemented."""
-    return _binary(a, b if _is_number(b) else _operand(b, a, name), name)
+    return _binary(a, b if _is_number(b) else as_operand(b, a, name), name)
 
 
-def _unary(a: NDArray, name: str) -> NDArray:
+def unary(a: NDArray, name: str) -> NDArray:
     """Run the elementwise kernel `name` on one array."""
     device = a._device
-    return _compact_result(device, getattr(device, name)(a._handle, a._layout), a._shape)
+    return compact_result(device, getattr(device, name)(a._handle, a._layout), a._shape)
 
 
 def _reduce(a: NDArray, axis: Any, keepdims: bool, name: str) -> NDArray:
@@ -563,7 +543,7 @@ def _reduce(a: NDArray, axis: Any, keepdims: bool, name: str) -> NDArray:
     order = (*(i for i in range(len(shape)) if i not in axes), *axes)
     permuted = (tuple(shape[i] for i in order), tuple(strides[i] for i in order), a._offset)
     handle = getattr(a._device, name)(a._handle, permuted, len(axes))
-    return _compact_result(a._device, handle, layout.reduced_shape(shape, axes, keepdims))
+    return compact_result(a._device, handle, layout.reduced_shape(shape, axes, keepdims))
 
 
 def _matrix_layout(a: NDArray, batch: Shape) -> tuple[Shape, Shape, int]:
@@ -572,7 +552,7 @@ def _matrix_layout(a: NDArray, batch: Shape) -> tuple[Shape, Shape, int]:
     return shape, layout.broadcast_strides(a._shape, a._strides, shape), a._offset
 
 
-# --- functions: the array_api that an op's compute uses, the same names as in backend_numpy ---
+# --- creation ---
 
 
 def array(a: Any, dtype: Any = None, device: BackendDevice | str | None = None) -> NDArray:
@@ -609,108 +589,3 @@ def full(
 def full_like(a: NDArray, fill_value: float, shape: Any = None) -> NDArray:
     """Return an array on a's device and of its dtype, of its shape unless another is given."""
     return full(a._shape if shape is None else shape, fill_value, dtype=a.dtype, device=a._device)
-
-
-def compact(a: NDArray) -> NDArray:
-    """Return a compact array with a's elements: `a` itself if it is compact."""
-    return a.compact()
-
-
-def reshape(a: NDArray, new_shape: Iterable[int]) -> NDArray:
-    """Return a's elements in another shape: a view if `a` is compact, else of a copy."""
-    return a.compact().reshape(new_shape)
-
-
-def broadcast_to(a: NDArray, new_shape: Iterable[int]) -> NDArray:
-    """Return a view of `a` stretched to `new_shape`."""
-    return a.broadcast_to(new_shape)
-
-
-def permute(a: NDArray, axes: Iterable[int]) -> NDArray:
-    """Return a view of `a` with its axes in the order `axes`."""
-    return a.permute(axes)
-
-
-def flip(a: NDArray, axes: int | Iterable[int]) -> NDArray:
-    """Return a view of `a` with the order along `axes` reversed."""
-    return a.flip(axes)
-
-
-def pad(a: NDArray, axes: Iterable[tuple[int, int]]) -> NDArray:
-    """Return a compact copy of `a` with zeros around it."""
-    return a.pad(axes)
-
-
-def maximum(a: NDArray, b: Any) -> NDArray:
-    """Return the larger of two elements; NaN if either is NaN."""
-    return a.maximum(b)
-
-
-def minimum(a: NDArray, b: Any) -> NDArray:
-    """Return the smaller of two elements; NaN if either is NaN."""
-    return a.minimum(b)
-
-
-def log(a: NDArray) -> NDArray:
-    """Return the natural logarithm of each element."""
-    return a.log()
-
-
-def exp(a: NDArray) -> NDArray:
-    """Return e to the power of each element."""
-    return a.exp()
-
-
-def tanh(a: NDArray) -> NDArray:
-    """Return the hyperbolic tangent of each element."""
-    return a.tanh()
-
-
-def sqrt(a: NDArray) -> NDArray:
-    """Return the square root of each element."""
-    return _unary(a, "sqrt")
-
-
-def sin(a: NDArray) -> NDArray:
-    """Return the sine of each element, in radians."""
-    return _unary(a, "sin")
-
-
-def cos(a: NDArray) -> NDArray:
-    """Return the cosine of each element, in radians."""
-    return _unary(a, "cos")
-
-
-def sigmoid(a: NDArray) -> NDArray:
-    """Return 1 / (1 + exp(-a)) of each element."""
-    return _unary(a, "sigmoid")
-
-
-def abs(a: NDArray) -> NDArray:  # noqa: A001 - numpy's name
-    """Return the absolute value of each element."""
-    return _unary(a, "abs")
-
-
-def sum(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
-    """Return the sum over `axis`."""
-    return a.sum(axis, keepdims)
-
-
-def max(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
-    """Return the maximum over `axis`."""
-    return a.max(axis, keepdims)
-
-
-def min(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
-    """Return the minimum over `axis`."""
-    return a.min(axis, keepdims)
-
-
-def where(condition: NDArray, a: Any, b: Any) -> NDArray:
-    """Return elements of `a` where the condition is not 0, else of `b`; the three broadcast."""
-    a, b = _operand(a, condition, "where"), _operand(b, condition, "where")
-    shape = layout.broadcast_shapes(condition._shape, a._shape, "where")
-    shape = layout.broadcast_shapes(shape, b._shape, "where")
-    parts = [part.broadcast_to(shape) for part in (condition, a, b)]
-    arguments = [argument for part in parts for argument in (part._handle, part._layout)]
-    return _compact_result(condition._device, condition._device.where(*arguments), shape)

@@ -364,7 +364,8 @@ def tanh(a: Array, a_layout):
 
 @quietly
 def sigmoid(a: Array, a_layout):
-    return Array.of(1 / (1 + np.exp(-view(a, a_layout))))
+    one = number(a, 1)
+    return Array.of(one / (one + np.exp(-view(a, a_layout))))
 
 
 def copy(a: Array, a_layout):

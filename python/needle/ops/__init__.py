@@ -1,11 +1,21 @@
 """The differentiable operations, one module a subject; every name is listed here."""
 
+from needle.ops.ops_comparison import (
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    not_equal,
+)
 from needle.ops.ops_indexing import (
     Concatenate,
     PlaceSlice,
     TakeSlice,
+    Where,
     concatenate,
     getitem,
+    where,
 )
 from needle.ops.ops_logarithmic import (
     LogSoftmax,
@@ -42,7 +52,6 @@ from needle.ops.ops_mathematic import (
     Summation,
     Tanh,
     Transpose,
-    Where,
     abs,  # noqa: A004 - numpy's name
     add,
     add_scalar,
@@ -51,12 +60,7 @@ from needle.ops.ops_mathematic import (
     cos,
     divide,
     divide_scalar,
-    equal,
     exp,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
     log,
     matmul,
     max,  # noqa: A004 - numpy's name
@@ -65,7 +69,6 @@ from needle.ops.ops_mathematic import (
     mul_scalar,
     multiply,
     negate,
-    not_equal,
     permute,
     power,
     power_scalar,
@@ -79,7 +82,6 @@ from needle.ops.ops_mathematic import (
     tanh,
     transpose,
     unsqueeze,
-    where,
 )
 from needle.ops.ops_tuple import (
     FusedAddScalars,

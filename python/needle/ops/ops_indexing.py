@@ -1,4 +1,7 @@
-"""Ops that take a part of a Tensor, and join parts: their gradients put the parts back."""
+"""Ops that take parts of Tensors, join them or choose between them.
+
+Their gradients go back the same way: a part to its place, a whole to its parts.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,9 +10,9 @@ from needle.autograd import Tensor, TensorOp
 from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
 from needle.errors import ShapeError
-from needle.ops.ops_mathematic import reshape
+from needle.ops.ops_mathematic import broadcast_to, reshape
 
-__all__ = ["Concatenate", "PlaceSlice", "TakeSlice", "concatenate", "getitem"]
+__all__ = ["Concatenate", "PlaceSlice", "TakeSlice", "Where", "concatenate", "getitem", "where"]
 
 Shape = tuple[int, ...]
 
@@ -136,3 +139,27 @@ def concatenate(args: Sequence[Tensor], axis: int = 0) -> Tensor:
     ):
         raise ShapeError(f"[concatenate] shapes {shapes} differ in more than axis {axis}")
     return Concatenate(axis)(*tensors)
+
+
+class Where(TensorOp):
+    def __init__(self, condition: Tensor) -> None:
+        self.condition = condition
+
+    def compute(self, a, b):
+        return array_api.where(self.condition.realize_cached_data(), a, b)
+
+    def gradient(self, out_grad, node):
+        # Chosen, not multiplied: an inf or NaN in the part that was not taken must not reach its
+        # gradient.
+        return where(self.condition, out_grad, 0), where(self.condition, 0, out_grad)
+
+
+def where(condition: Tensor, a: Any, b: Any) -> Tensor:
+    """Return elements of `a` where the condition is not 0, else of `b`; the three broadcast."""
+    tensors = [x for x in (a, b, condition) if isinstance(x, Tensor)]
+    like = tensors[0] if tensors else Tensor(condition, requires_grad=False)
+    condition, a, b = (x if isinstance(x, Tensor) else like._constant(x) for x in (condition, a, b))
+    shape = layout.broadcast_shapes(a.shape, b.shape, "where")
+    shape = layout.broadcast_shapes(condition.shape, shape, "where")
+    mask = broadcast_to(condition.detach(), shape)
+    return Where(mask)(broadcast_to(a, shape), broadcast_to(b, shape))

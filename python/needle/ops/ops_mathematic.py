@@ -2,20 +2,17 @@
 Tensors.
 
 A class is followed by the function that users call. Chapters: elementwise with a scalar,
-elementwise with a Tensor, elementwise of one Tensor, comparison and choice, shape, reduction,
-linear algebra.
+elementwise with a Tensor, elementwise of one Tensor, shape, reduction, linear algebra.
 """
 
 from collections.abc import Iterable, Sequence
-from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from needle.autograd import Tensor, TensorOp, python_number
 from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
-from needle.errors import DeviceError, DtypeError, ShapeError
+from needle.errors import ShapeError
+from needle.ops.ops_comparison import equal, greater, greater_equal, less, less_equal
 
 __all__ = [
     "Abs",
@@ -45,7 +42,6 @@ __all__ = [
     "Summation",
     "Tanh",
     "Transpose",
-    "Where",
     "abs",
     "add",
     "add_scalar",
@@ -54,12 +50,7 @@ __all__ = [
     "cos",
     "divide",
     "divide_scalar",
-    "equal",
     "exp",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
     "log",
     "matmul",
     "max",
@@ -68,7 +59,6 @@ __all__ = [
     "mul_scalar",
     "multiply",
     "negate",
-    "not_equal",
     "permute",
     "power",
     "power_scalar",
@@ -82,7 +72,6 @@ __all__ = [
     "tanh",
     "transpose",
     "unsqueeze",
-    "where",
 ]
 
 Shape = tuple[int, ...]
@@ -160,7 +149,7 @@ def power_scalar(a: Tensor, scalar: float) -> Tensor:
 class ElementwiseOp(TensorOp):
     """An op on two Tensors of one shape; unequal ones are broadcast first, by their own nodes."""
 
-    def __call__(self, a: Any, b: Any) -> Tensor:
+    def __call__(self, a: Any, b: Any) -> Tensor:  # type: ignore[override]  # two, not any number
         if a.shape != b.shape:
             shape = layout.broadcast_shapes(a.shape, b.shape, type(self).__name__)
             a, b = broadcast_to(a, shape), broadcast_to(b, shape)
@@ -391,90 +380,6 @@ def clip(a: Tensor, low: float | None = None, high: float | None = None) -> Tens
     if low is not None and high is not None and low > high:
         raise ShapeError(f"[clip] the low limit {low} is above the high limit {high}")
     return Clip(low, high)(a)
-
-
-# --- comparison and choice: comparisons give 0 and 1 and no gradient ---
-
-
-def _compared(a: Tensor, b: Any, compare: Any) -> Tensor:
-    """Return a comparison of a Tensor with a Tensor or number as a constant of 0 and 1 in a's
-    dtype.
-    """
-    if isinstance(b, Tensor):
-        if a.device != b.device:
-            raise DeviceError(
-                f"[compare] operands on {a.device} and {b.device}; move one with .to(device)"
-            )
-        b = b.realize_cached_data()
-    elif isinstance(b, Real):
-        b = python_number(b)
-    elif not isinstance(b, np.ndarray):
-        raise DtypeError(
-            f"[compare] a Tensor and a {type(b).__name__}; give a Tensor, number or numpy array"
-        )
-    result = compare(a.realize_cached_data(), b)
-    return Tensor.make_const(
-        array_api.array(result, dtype=a.dtype, device=a.device) if _is_mask(result) else result
-    )
-
-
-def _is_mask(result: Any) -> bool:
-    """Tell whether a comparison came out as numpy's booleans."""
-    return isinstance(result, np.ndarray | np.generic)
-
-
-def equal(a: Tensor, b: Any) -> Tensor:
-    """Return 1 where a == b, else 0."""
-    return _compared(a, b, lambda x, y: x == y)
-
-
-def not_equal(a: Tensor, b: Any) -> Tensor:
-    """Return 1 where a != b, else 0."""
-    return _compared(a, b, lambda x, y: x != y)
-
-
-def less(a: Tensor, b: Any) -> Tensor:
-    """Return 1 where a < b, else 0."""
-    return _compared(a, b, lambda x, y: x < y)
-
-
-def less_equal(a: Tensor, b: Any) -> Tensor:
-    """Return 1 where a <= b, else 0."""
-    return _compared(a, b, lambda x, y: x <= y)
-
-
-def greater(a: Tensor, b: Any) -> Tensor:
-    """Return 1 where a > b, else 0."""
-    return _compared(a, b, lambda x, y: x > y)
-
-
-def greater_equal(a: Tensor, b: Any) -> Tensor:
-    """Return 1 where a >= b, else 0."""
-    return _compared(a, b, lambda x, y: x >= y)
-
-
-class Where(TensorOp):
-    def __init__(self, condition: Tensor) -> None:
-        self.condition = condition
-
-    def compute(self, a, b):
-        return array_api.where(self.condition.realize_cached_data(), a, b)
-
-    def gradient(self, out_grad, node):
-        # Chosen, not multiplied: an inf or NaN in the part that was not taken must not reach its
-        # gradient.
-        return where(self.condition, out_grad, 0), where(self.condition, 0, out_grad)
-
-
-def where(condition: Tensor, a: Any, b: Any) -> Tensor:
-    """Return elements of `a` where the condition is not 0, else of `b`; the three broadcast."""
-    tensors = [x for x in (a, b, condition) if isinstance(x, Tensor)]
-    like = tensors[0] if tensors else Tensor(condition, requires_grad=False)
-    condition, a, b = (x if isinstance(x, Tensor) else like._constant(x) for x in (condition, a, b))
-    shape = layout.broadcast_shapes(a.shape, b.shape, "where")
-    shape = layout.broadcast_shapes(condition.shape, shape, "where")
-    mask = broadcast_to(condition.detach(), shape)
-    return Where(mask)(broadcast_to(a, shape), broadcast_to(b, shape))
 
 
 # --- shape ---

@@ -34,7 +34,7 @@ class TupleGetItem(TensorOp):
     def __init__(self, index: int) -> None:
         self.index = index
 
-    def __call__(self, a: Value, fold_const: bool = True) -> Tensor:
+    def __call__(self, a: Value, fold_const: bool = True) -> Tensor:  # type: ignore[override]
         if fold_const and isinstance(a.op, MakeTensorTuple):
             return a.inputs[self.index]  # type: ignore[return-value]
         return Tensor.make_from_op(self, [a])

@@ -1,0 +1,151 @@
+"""The functions on arrays that an op's compute uses, under the names of `backend_numpy.py`.
+
+One list for both, so that an op is written once for NDArray and for raw numpy.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from needle.backend_ndarray import layout
+from needle.backend_ndarray.ndarray import (
+    NDArray,
+    array,
+    as_operand,
+    compact_result,
+    empty,
+    full,
+    full_like,
+    unary,
+)
+
+__all__ = [
+    "abs",
+    "array",
+    "broadcast_to",
+    "compact",
+    "cos",
+    "empty",
+    "exp",
+    "flip",
+    "full",
+    "full_like",
+    "log",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "pad",
+    "permute",
+    "reshape",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "sum",
+    "tanh",
+    "where",
+]
+
+
+def compact(a: NDArray) -> NDArray:
+    """Return a compact array with a's elements: `a` itself if it is compact."""
+    return a.compact()
+
+
+def reshape(a: NDArray, new_shape: Iterable[int]) -> NDArray:
+    """Return a's elements in another shape: a view if `a` is compact, else of a copy."""
+    return a.compact().reshape(new_shape)
+
+
+def broadcast_to(a: NDArray, new_shape: Iterable[int]) -> NDArray:
+    """Return a view of `a` stretched to `new_shape`."""
+    return a.broadcast_to(new_shape)
+
+
+def permute(a: NDArray, axes: Iterable[int]) -> NDArray:
+    """Return a view of `a` with its axes in the order `axes`."""
+    return a.permute(axes)
+
+
+def flip(a: NDArray, axes: int | Iterable[int]) -> NDArray:
+    """Return a view of `a` with the order along `axes` reversed."""
+    return a.flip(axes)
+
+
+def pad(a: NDArray, axes: Iterable[tuple[int, int]]) -> NDArray:
+    """Return a compact copy of `a` with zeros around it."""
+    return a.pad(axes)
+
+
+def maximum(a: NDArray, b: Any) -> NDArray:
+    """Return the larger of two elements; NaN if either is NaN."""
+    return a.maximum(b)
+
+
+def minimum(a: NDArray, b: Any) -> NDArray:
+    """Return the smaller of two elements; NaN if either is NaN."""
+    return a.minimum(b)
+
+
+def log(a: NDArray) -> NDArray:
+    """Return the natural logarithm of each element."""
+    return a.log()
+
+
+def exp(a: NDArray) -> NDArray:
+    """Return e to the power of each element."""
+    return a.exp()
+
+
+def tanh(a: NDArray) -> NDArray:
+    """Return the hyperbolic tangent of each element."""
+    return a.tanh()
+
+
+def sqrt(a: NDArray) -> NDArray:
+    """Return the square root of each element."""
+    return unary(a, "sqrt")
+
+
+def sin(a: NDArray) -> NDArray:
+    """Return the sine of each element, in radians."""
+    return unary(a, "sin")
+
+
+def cos(a: NDArray) -> NDArray:
+    """Return the cosine of each element, in radians."""
+    return unary(a, "cos")
+
+
+def sigmoid(a: NDArray) -> NDArray:
+    """Return 1 / (1 + exp(-a)) of each element."""
+    return unary(a, "sigmoid")
+
+
+def abs(a: NDArray) -> NDArray:  # noqa: A001 - numpy's name
+    """Return the absolute value of each element."""
+    return unary(a, "abs")
+
+
+def sum(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
+    """Return the sum over `axis`."""
+    return a.sum(axis, keepdims)
+
+
+def max(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
+    """Return the maximum over `axis`."""
+    return a.max(axis, keepdims)
+
+
+def min(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
+    """Return the minimum over `axis`."""
+    return a.min(axis, keepdims)
+
+
+def where(condition: NDArray, a: Any, b: Any) -> NDArray:
+    """Return elements of `a` where the condition is not 0, else of `b`; the three broadcast."""
+    a, b = as_operand(a, condition, "where"), as_operand(b, condition, "where")
+    shape = layout.broadcast_shapes(condition._shape, a._shape, "where")
+    shape = layout.broadcast_shapes(shape, b._shape, "where")
+    parts = [part.broadcast_to(shape) for part in (condition, a, b)]
+    arguments = [argument for part in parts for argument in (part._handle, part._layout)]
+    return compact_result(condition._device, condition._device.where(*arguments), shape)
