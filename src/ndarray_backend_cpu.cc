@@ -1,31 +1,25 @@
-// The cpu kernels. First the course's, one plain function each: compact buffers, the output given
-// by the caller. Then the strided ones, which walk views: made from the rows of common/ops.def by
-// the loops of cpu/strided.h and cpu/reduce.h. At the end the table through which common/bind.h
-// calls them; README.md tells the life of one call.
+// The course's kernels on the cpu, one plain function each: compact buffers, the output given by
+// the caller. The strided ones, which NDArray calls, are in cpu/strided_kernels.cc. At the end
+// stands the table of both, through which common/bind.h calls them; README.md tells the life of one
+// call.
 //
-// This file is compiled once for each instruction set, into the namespace that NEEDLE_ISA names;
-// cpu/dispatch.cc picks one. So it may use nothing that the linker merges across object files
-// (inline functions of other namespaces, the standard library's templates): code for a newer
-// processor could leak into the others.
+// Compiled once for each instruction set, into the namespace that NEEDLE_ISA names; cpu/dispatch.cc
+// picks one. So this file may use nothing that the linker merges across object files (inline
+// functions of other namespaces, the standard library's templates): code for a newer processor
+// could leak into the others.
 #include <math.h>
 #include <string.h>
 
 #include <cstdint>
 
 #include "common/kernels.h"
-#include "cpu/vector_math.h"
-
-#define NEEDLE_OP_NAMESPACE needle::cpu::NEEDLE_ISA
-#include "common/ops.h"
-#include "cpu/matmul.h"
-#include "cpu/reduce.h"
-#include "cpu/strided.h"
+#include "cpu/strided_kernels.h"
 
 namespace needle::cpu::NEEDLE_ISA {
 
+using std::int64_t;
+
 constexpr int64_t kTileSize = 8;  // the blocks of matmul_tiled
-constexpr int64_t kMatmulGrain = 1
-                                 << 20;  // multiplications below which a thread is not worth waking
 
 // numpy's memory is the cpu's own: to_host is `copy`, and this is all the other way.
 static void from_host(const float* host, float* out, int64_t size) {
@@ -178,10 +172,12 @@ static void aligned_dot(const float* __restrict a, const float* __restrict b,
   b = static_cast<const float*>(__builtin_assume_aligned(b, kTileSize * sizeof(float)));
   out = static_cast<float*>(__builtin_assume_aligned(out, kTileSize * sizeof(float)));
   for (int64_t i = 0; i < kTileSize; ++i) {
+    float row[kTileSize];
+    for (int64_t j = 0; j < kTileSize; ++j) row[j] = out[i * kTileSize + j];
     for (int64_t k = 0; k < kTileSize; ++k) {
-      for (int64_t j = 0; j < kTileSize; ++j)
-        out[i * kTileSize + j] += a[i * kTileSize + k] * b[k * kTileSize + j];
+      for (int64_t j = 0; j < kTileSize; ++j) row[j] += a[i * kTileSize + k] * b[k * kTileSize + j];
     }
+    for (int64_t j = 0; j < kTileSize; ++j) out[i * kTileSize + j] = row[j];
   }
 }
 
@@ -225,123 +221,17 @@ static void reduce_max(const float* a, float* out, int64_t size, int64_t reduce_
   }
 }
 
-// The strided kernels.
-
-template <class Op>
-static void unary_row(const float* const* in, float* __restrict out, int64_t count) {
-  const float* __restrict x = in[0];
-  for (int64_t i = 0; i < count; ++i) out[i] = Op{}(x[i]);
-}
-
-template <class Op>
-static void unary(View a, float* out) {
-  elementwise<1>(&a, out, unary_row<Op>);
-}
-
-template <class Op>
-static void binary_row(const float* const* in, float* __restrict out, int64_t count) {
-  const float* __restrict a = in[0];
-  const float* __restrict b = in[1];
-  for (int64_t i = 0; i < count; ++i) out[i] = Op{}(a[i], b[i]);
-}
-
-template <class Op>
-static void binary(View a, View b, float* out) {
-  const View operands[] = {a, b};
-  elementwise<2>(operands, out, binary_row<Op>);
-}
-
-// A scalar is a view of one number whose strides are all zero.
-static void broadcast_scalar(const Layout& like, Layout& layout) {
-  layout.ndim = like.ndim;
-  layout.offset = 0;
-  for (int axis = 0; axis < like.ndim; ++axis) {
-    layout.shape[axis] = like.shape[axis];
-    layout.strides[axis] = 0;
-  }
-}
-
-template <class Op>
-static void binary_scalar(View a, float value, float* out) {
-  Layout layout;
-  broadcast_scalar(a.layout, layout);
-  binary<Op>(a, View{&value, layout}, out);
-}
-
-template <class Op>
-static void scalar(View a, float value, float* out) {
-  binary_scalar<Op>(a, value, out);
-}
-
-// The square, which training asks for all the time, is a product.
-template <>
-void scalar<op::power>(View a, float value, float* out) {
-  if (value == 2.0f) {
-    binary<op::mul>(a, a, out);
-  } else {
-    binary_scalar<op::power>(a, value, out);
-  }
-}
-
-static void where_row(const float* const* in, float* __restrict out, int64_t count) {
-  const float* __restrict condition = in[0];
-  const float* __restrict a = in[1];
-  const float* __restrict b = in[2];
-  for (int64_t i = 0; i < count; ++i) out[i] = condition[i] != 0.0f ? a[i] : b[i];
-}
-
-static void where(View condition, View a, View b, float* out) {
-  const View operands[] = {condition, a, b};
-  elementwise<3>(operands, out, where_row);
-}
-
-// (..., m, n) @ (..., n, p) -> (..., m, p), compact.
-static void batched_matmul(View a, View b, float* out) {
-  const int axes = a.layout.ndim - 2;  // the leading ones
-  Layout a_batch = a.layout;
-  Layout b_batch = b.layout;
-  a_batch.ndim = b_batch.ndim = axes;
-  int64_t m = a.layout.shape[axes];
-  const int64_t n = a.layout.shape[axes + 1];
-  const int64_t p = b.layout.shape[axes + 1];
-  const int64_t* a_strides = a.layout.strides + axes;
-  const int64_t* b_strides = b.layout.strides + axes;
-  // A batch that meets one and the same b, its rows following on each other, is one taller matrix.
-  while (a_batch.ndim > 0) {
-    const int last = a_batch.ndim - 1;
-    const int64_t size = a_batch.shape[last];
-    if (size != 1 && (b_batch.strides[last] != 0 || a_batch.strides[last] != m * a_strides[0]))
-      break;
-    m *= size;
-    a_batch.ndim = b_batch.ndim = last;
-  }
-  const int64_t batches = element_count(a_batch);
-  if (batches == 0 || m == 0 || p == 0) return;
-  if (n == 0) return fill(out, 0.0f, batches * m * p);
-  ThreadPool& pool = ThreadPool::instance();
-  // Many small matrices are shared out whole; a large one is shared out inside matmul_packed.
-  const int64_t grain = larger(1, kMatmulGrain / (m * n * p));
-  parallel_for(batches, batches < 2 * pool.size() ? batches : grain,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   matmul_packed(a.data + at(a_batch, i), a_strides[0], a_strides[1],
-                                 b.data + at(b_batch, i), b_strides[0], b_strides[1],
-                                 out + i * m * p, m, n, p, pool);
-                 }
-               });
-}
-
 extern const Kernels kernels;
 const Kernels kernels = {
-    kTileSize,      copy,       from_host,   fill,        compact,       ewise_setitem,
-    scalar_setitem, ewise_add,  ewise_mul,   ewise_div,   ewise_maximum, ewise_eq,
-    ewise_ge,       scalar_add, scalar_mul,  scalar_div,  scalar_power,  scalar_maximum,
-    scalar_eq,      scalar_ge,  ewise_log,   ewise_exp,   ewise_tanh,    matmul,
+    kTileSize,      copy,       from_host,  fill,       compact,       ewise_setitem,
+    scalar_setitem, ewise_add,  ewise_mul,  ewise_div,  ewise_maximum, ewise_eq,
+    ewise_ge,       scalar_add, scalar_mul, scalar_div, scalar_power,  scalar_maximum,
+    scalar_eq,      scalar_ge,  ewise_log,  ewise_exp,  ewise_tanh,    matmul,
     matmul_tiled,   reduce_sum, reduce_max,
-#define BINARY(name, expression) binary<op::name>, scalar<op::name>,
-#define UNARY(name, expression) unary<op::name>,
+#define BINARY(name, expression) name, name##_scalar,
+#define UNARY(name, expression) name,
 #include "common/ops.def"
-    copy,           where,      reduce<Sum>, reduce<Max>, reduce<Min>,   batched_matmul,
+    copy,           where,      sum,        max,        min,           batched_matmul,
 };
 
 }  // namespace needle::cpu::NEEDLE_ISA

@@ -1,7 +1,7 @@
 // How the cpu reads views: a cursor that yields any view piece by piece as plain rows, the
 // elementwise loop over cursors, and the copy that transposes in blocks. The plain meaning of a
 // view is `at(view, i)` of layout.h; the tests compare `copy` with the taught `compact`.
-// Included by ndarray_backend_cpu.cc, once per instruction set.
+// Included by strided_kernels.cc, once per instruction set.
 #pragma once
 
 #include <stdlib.h>
@@ -314,7 +314,7 @@ static void copy_transposed(const float* a, const Layout& view, int dense, float
 }
 
 // The view, compact.
-static void copy(View a, float* out) {
+static void copy_view(View a, float* out) {
   const int64_t total = element_count(a.layout);
   if (total == 0) return;
   Layout view;

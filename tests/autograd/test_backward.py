@@ -94,14 +94,16 @@ def test_interior_nodes_get_a_gradient_only_when_asked():
     assert (z.grad.item(), y.grad.item(), x.grad.item()) == (5, 15, 60)
 
 
-def test_a_second_backward_replaces():
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_second_backward_replaces(create_graph):
     x = tensor64([3.0])
     y = x * x
-    y.backward()
+    y.backward(create_graph=create_graph)
     first = x.grad
-    y.backward(constant64([10.0]))
+    y.backward(constant64([10.0]), create_graph=create_graph)
     assert x.grad is not first
     assert x.grad.item() == 60 and first.item() == 6
+    x.grad = None  # breaks the cycle of create_graph
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
@@ -119,10 +121,11 @@ def test_accumulate_adds(create_graph):
 
 def test_accumulated_gradients_hold_no_graph():
     x = tensor64([3.0])
-    for _ in range(3):
-        (x + 1).backward(tensor64([1.0]) * 2, accumulate=True)
-    assert x.grad.item() == 6
-    assert not x.grad.requires_grad and x.grad.op is None
+    for times in (1, 2, 3):
+        seed = tensor64([1.0]) * 2
+        (x + 1).backward(seed, accumulate=True)
+        assert x.grad.item() == 2 * times
+        assert x.grad is not seed and not x.grad.requires_grad and x.grad.op is None
 
 
 def test_accumulating_does_not_change_the_first_gradient_in_place():

