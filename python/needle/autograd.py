@@ -262,7 +262,8 @@ class Tensor(Value):
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of each axis."""
-        return self.realize_cached_data().shape
+        data = self.cached_data  # asked for at every op: no call unless the data was put off
+        return (self.realize_cached_data() if data is None else data).shape
 
     @property
     def dtype(self) -> Any:

@@ -57,7 +57,7 @@ class BackwardPass:
                     "to differentiate the gradient, or call backward(create_graph=True)"
                 )
             order, _, _keep_alive = _nodes_requiring_grad(output)
-            values = [out_grad, *order, *(x for node in order for x in node.inputs)]
+            values = [output, out_grad, *(x for node in order for x in node.inputs)]
             if any(value._version > self._time for value in values):
                 raise GraphError(
                     "[backward] data was replaced after this gradient was computed; differentiate "

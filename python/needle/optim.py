@@ -71,7 +71,7 @@ class SGD(Optimizer):
                     self.u[p] = zeros_like(p)
                 self.u[p].data = self.momentum * self.u[p].data + (1 - self.momentum) * update
                 update = self.u[p].data
-            p.data = p.data - self.lr * update
+            p.data = p.data + update * -self.lr  # a subtraction would be two ops
 
 
 class Adam(Optimizer):
@@ -117,7 +117,7 @@ class Adam(Optimizer):
             v.data = self.beta2 * v.data + (1 - self.beta2) * (grad * grad)
             m_hat = m.data / (1 - self.beta1**self.t)
             v_hat = v.data / (1 - self.beta2**self.t)
-            p.data = p.data - self.lr * m_hat / (v_hat**0.5 + self.eps)
+            p.data = p.data + m_hat * -self.lr / (v_hat**0.5 + self.eps)
 
 
 def clip_grad_norm(params: Iterable[Tensor], max_norm: float) -> float:

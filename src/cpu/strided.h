@@ -13,10 +13,6 @@
 #include "scratch.h"
 #include "thread_pool.h"
 
-#if defined(__SSE__)
-#include <xmmintrin.h>
-#endif
-
 namespace needle::cpu::NEEDLE_ISA {
 
 using std::int64_t;
@@ -30,8 +26,6 @@ constexpr int64_t kDirectRun = 256;
 constexpr int64_t kGrain = 64 * 1024;
 // From here on (64 KiB, beyond L1) strided reads are avoided.
 constexpr int64_t kTransposeFrom = 16 * 1024;
-// From here on (16 MiB) results bypass the cache.
-constexpr int64_t kStreamFrom = 4 << 20;
 
 static inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -123,9 +117,13 @@ class Cursor {
     data_ = data;
     run_ = coalesced.shape[last];
     stride_ = coalesced.strides[last];
+    gathered_ = 0;
     done_ = last == 0 ? start : start % run_;
     rows_.open(coalesced, last, last == 0 ? 0 : start / run_);
   }
+
+  // Whether rows are read where they lie, without a buffer.
+  bool in_place() const { return stride_ == 1 && (rows_.ndim == 0 || run_ >= kDirectRun); }
 
   // The elements that lie in a row from here on if they can be read in place, else `most`.
   int64_t reach(int64_t most) const { return in_place() ? smaller(most, run_ - done_) : most; }
@@ -138,17 +136,20 @@ class Cursor {
       advance(count);
       return piece;
     }
+    if (is_constant() && count <= gathered_) return buffer;
     for (int64_t filled = 0; filled < count;) {
       const int64_t part = smaller(count - filled, run_ - done_);
       gather(data_ + rows_.position + done_ * stride_, stride_, buffer + filled, part);
       advance(part);
       filled += part;
     }
+    gathered_ = count;
     return buffer;
   }
 
  private:
-  bool in_place() const { return stride_ == 1 && (rows_.ndim == 0 || run_ >= kDirectRun); }
+  // One number all over: once gathered, the buffer stays right.
+  bool is_constant() const { return stride_ == 0 && rows_.ndim == 0; }
 
   void advance(int64_t count) {
     done_ += count;
@@ -159,31 +160,14 @@ class Cursor {
   }
 
   const float* data_;
-  int64_t run_;     // length of the last axis
-  int64_t stride_;  // and its stride
-  int64_t done_;    // elements of the current run that have been read
+  int64_t run_;       // length of the last axis
+  int64_t stride_;    // and its stride
+  int64_t done_;      // elements of the current run that have been read
+  int64_t gathered_;  // elements that the last call of `next` put into its buffer
   Odometer rows_;
 };
 
-// Copies past the cache: the result of a large kernel would only push out what is still needed.
-static void stream(const float* a, float* out, int64_t count) {
-  int64_t i = 0;
-#if defined(__SSE__)
-  if (reinterpret_cast<std::uintptr_t>(out) % 16 == 0) {
-    for (; i + 4 <= count; i += 4) _mm_stream_ps(out + i, _mm_loadu_ps(a + i));
-  }
-#endif
-  for (; i < count; ++i) out[i] = a[i];
-}
-
-// Makes streamed stores visible before another thread is told that they are done.
-static void finish_stream() {
-#if defined(__SSE__)
-  _mm_sfence();
-#endif
-}
-
-// One elementwise function on rows: out[i] from in[0][i], in[1][i], ...
+// One elementwise function on rows: out[i] from in[0][i], in[1][i], ....
 using RowFunction = void (*)(const float* const* in, float* out, int64_t count);
 
 // out = function(operands), all coalesced from one shape of `total` elements, each read through a
@@ -191,21 +175,22 @@ using RowFunction = void (*)(const float* const* in, float* out, int64_t count);
 template <int kOperands>
 static void for_rows(const float* const* data, const Layout* layouts, int64_t total, float* out,
                      RowFunction function) {
-  const bool streams = total >= kStreamFrom;
   parallel_for(total, kGrain, [&](int64_t begin, int64_t end) {
-    alignas(64) float buffers[kOperands + 1][kPiece];
+    alignas(64) float buffers[kOperands][kPiece];
     Cursor cursors[kOperands];
     const float* rows[kOperands];
-    for (int k = 0; k < kOperands; ++k) cursors[k].open(data[k], layouts[k], begin);
+    bool needs_buffer = false;
+    for (int k = 0; k < kOperands; ++k) {
+      cursors[k].open(data[k], layouts[k], begin);
+      needs_buffer |= !cursors[k].in_place();
+    }
     for (int64_t i = begin; i < end;) {
-      int64_t count = smaller(kPiece, end - i);
+      int64_t count = needs_buffer ? smaller(kPiece, end - i) : end - i;
       for (const Cursor& cursor : cursors) count = cursor.reach(count);
       for (int k = 0; k < kOperands; ++k) rows[k] = cursors[k].next(count, buffers[k]);
-      function(rows, streams ? buffers[kOperands] : out + i, count);
-      if (streams) stream(buffers[kOperands], out + i, count);
+      function(rows, out + i, count);
       i += count;
     }
-    if (streams) finish_stream();
   });
 }
 

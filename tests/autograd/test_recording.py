@@ -264,6 +264,26 @@ def test_threads_train_at_the_same_time():
     assert gradients == {i: [6.0 * i] * 3 for i in range(4)}
 
 
+def test_backward_records_only_with_create_graph(monkeypatch):
+    seen = []
+    gradient = ops.EWiseMul.gradient
+
+    def noting(op, out_grad, node):
+        seen.append(is_grad_enabled())
+        return gradient(op, out_grad, node)
+
+    monkeypatch.setattr(ops.EWiseMul, "gradient", noting)
+    x = tensor64([3.0])
+    y = x * x
+    y.backward()
+    y.backward(accumulate=True, retain_grad=True)
+    y.backward(create_graph=True)
+    with no_grad():
+        y.backward(create_graph=True)
+    assert seen == [False, False, True, True]
+    x.grad = None  # breaks the cycle of create_graph
+
+
 def test_backward_inside_no_grad_uses_the_graph_recorded_before():
     x = tensor64([3.0])
     y = x * x

@@ -276,15 +276,17 @@ def test_a_gradient_outlives_its_leaf_as_data():
         grad.backward()
 
 
-@pytest.mark.parametrize("changed", ["leaf", "other leaf", "constant", "interior", "seed"])
+@pytest.mark.parametrize(
+    "changed", ["leaf", "other leaf", "constant", "interior", "output", "seed"]
+)
 def test_data_replaced_since_is_an_error(changed):
     x, w, c = tensor64([2.0]), tensor64([3.0]), constant64([4.0])
     inner = x * x * w
     y = inner * inner * c
     seed = tensor64([1.0])
     y.backward(seed)
-    value = {"leaf": x, "other leaf": w, "constant": c, "interior": inner, "seed": seed}[changed]
-    value.data = constant64([7.0])
+    values = {"leaf": x, "other leaf": w, "constant": c, "interior": inner, "output": y}
+    {**values, "seed": seed}[changed].data = constant64([7.0])
     message = r"\[backward\] data was replaced after .*before the update, or .*create_graph=True"
     with pytest.raises(GraphError, match=message):
         x.grad.backward()

@@ -30,6 +30,9 @@ __all__ = [
 
 Shape = tuple[int, ...]
 
+# A training step asks the same questions about the same shapes, each time.
+remembered = lru_cache(maxsize=4096)
+
 
 def as_integers(shape: int | Iterable[Any], op: str) -> Shape:
     """Return an int or several as a tuple of ints; ShapeError if it is not one."""
@@ -48,7 +51,7 @@ def as_shape(shape: int | Iterable[Any], op: str) -> Shape:
     return sizes
 
 
-@lru_cache(maxsize=4096)
+@remembered
 def compact_strides(shape: Shape) -> Shape:
     """Return the row-major strides of `shape`: the last axis steps by one element."""
     strides = []
@@ -99,6 +102,7 @@ def normalize_axes(axes: Any, ndim: int, op: str) -> Shape:
     return tuple(sorted(result))
 
 
+@remembered
 def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
     """Return the shape left when `axes` (normalised) are reduced away, or kept as size 1."""
     if keepdims:
@@ -126,6 +130,7 @@ def resolve_reshape(shape: Shape, target: Sequence[Any], op: str = "reshape") ->
     return tuple(sizes)
 
 
+@remembered
 def broadcast_shapes(a: Shape, b: Shape, op: str) -> Shape:
     """Return the shape that numpy's rule gives two operands; ShapeError if they do not fit."""
     ndim = max(len(a), len(b))
@@ -138,6 +143,7 @@ def broadcast_shapes(a: Shape, b: Shape, op: str) -> Shape:
     return tuple(y if x == 1 else x for x, y in zip(padded_a, padded_b, strict=True))
 
 
+@remembered
 def broadcast_strides(
     shape: Shape, strides: Shape, target: Shape, op: str = "broadcast_to"
 ) -> Shape:

@@ -8,6 +8,7 @@ import builtins
 import math
 from collections.abc import Iterable
 from numbers import Number, Real
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -90,10 +91,8 @@ class NDArray:
 
     # --- what it is ---
 
-    @property
-    def shape(self) -> Shape:
-        """The size of each axis."""
-        return self._shape
+    # Read at every op, so without a Python call.
+    shape = property(attrgetter("_shape"), doc="The size of each axis.")
 
     @property
     def strides(self) -> Shape:
