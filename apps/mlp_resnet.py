@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import needle as ndl
 import numpy as np
+
+import needle as ndl
 from needle import nn
 
 

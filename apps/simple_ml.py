@@ -2,8 +2,9 @@
 asks for.
 """
 
-import needle as ndl
 import numpy as np
+
+import needle as ndl
 from needle.data import parse_mnist
 
 __all__ = ["loss_err", "nn_epoch", "parse_mnist", "softmax_loss"]

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import needle as ndl
 import numpy as np
-from needle import nn
 from tqdm import tqdm
+
+import needle as ndl
+from needle import nn
 
 sys.path.append(str(Path(__file__).parent))  # imported by path too, as `apps.train_mnist`
 from mlp_resnet import MLPResNet  # noqa: E402

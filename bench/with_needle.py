@@ -9,11 +9,11 @@ from functools import partial
 from operator import add, matmul
 from typing import Any
 
-import needle as ndl
 import numpy as np
-from needle import nn
 
+import needle as ndl
 from apps.mlp_resnet import MLPResNet
+from needle import nn
 
 __all__ = ["OPERATIONS", "facts", "specified_mlp_resnet_losses", "to_numpy"]
 

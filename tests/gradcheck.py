@@ -7,6 +7,7 @@ the caller's and out_grad is random: neither a forgotten factor nor an ignored o
 import math
 
 import numpy as np
+
 from needle.autograd import Tensor, TensorTuple
 from needle.backend_selection import BACKEND, cpu_numpy
 

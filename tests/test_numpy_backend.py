@@ -30,6 +30,19 @@ FILES = (
     "tests/ops/test_logarithmic.py",
     "tests/ops/test_indexing.py",
     "tests/ops/test_tuple.py",
+    "tests/init/test_init.py",
+    "tests/nn/test_modules.py",
+    "tests/nn/test_layers.py",
+    "tests/nn/test_losses.py",
+    "tests/nn/test_normalization.py",
+    "tests/nn/test_dropout.py",
+    "tests/optim/test_sgd.py",
+    "tests/optim/test_adam.py",
+    "tests/optim/test_clipping.py",
+    "tests/optim/test_memory.py",
+    "tests/data/test_dataloader.py",
+    "tests/data/test_datasets.py",
+    "tests/data/test_transforms.py",
 )
 
 
@@ -63,4 +76,4 @@ def test_file_on_raw_numpy(name, cases):
     ]
     assert not failures, f"{len(failures)} failed with NEEDLE_BACKEND=np:\n" + "\n".join(failures)
     passed = [case for case in cases[name] if case.find("skipped") is None]
-    assert len(passed) > 10, f"only {len(passed)} tests ran"
+    assert len(passed) > 5, f"only {len(passed)} tests ran"

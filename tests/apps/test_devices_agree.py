@@ -5,12 +5,12 @@ sides of 0, one gradient differs by a jump and two runs part for good. A fault p
 seed.
 """
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 import train_mnist
 from needle import nn
-
 from tests.apps.mnist_program import EMBEDDED, finish, scores_in, start
 
 

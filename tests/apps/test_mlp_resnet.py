@@ -2,12 +2,12 @@
 
 import math
 
-import mlp_resnet
-import needle as ndl
 import numpy as np
 import pytest
-from needle import nn
 
+import mlp_resnet
+import needle as ndl
+from needle import nn
 from tests.apps.mnist_program import write_digits
 
 

@@ -2,11 +2,11 @@
 
 import importlib
 
-import needle as ndl
 import numpy as np
 import pytest
-import simple_ml
 
+import needle as ndl
+import simple_ml
 from tests.gradcheck import check_gradients, constant64
 
 

@@ -3,12 +3,12 @@
 import re
 import signal
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 import train_mnist
 from needle import nn
-
 from tests.apps.mnist_program import (
     EMBEDDED,
     EPOCH_LINE,

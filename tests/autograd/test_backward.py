@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+
 from needle import autograd, ops
 from needle.autograd import Tensor, TensorOp, TensorTuple, TensorTupleOp
 from needle.errors import DtypeError, GraphError, ShapeError
-
 from tests.gradcheck import check_gradients, constant64, tensor64
 
 
@@ -79,7 +79,10 @@ def test_no_gradient_reaches_what_needs_none(op):
     values = np.array([[1.0, 2.0], [3.0, 4.0]])
     for needing in (0, 1):
         operands = [tensor64(values, requires_grad=i == needing) for i in (0, 1)]
-        getattr(ops, op)()(*operands).backward()
+        out = getattr(ops, op)()(*operands)
+        out.backward()
+        # It is not even computed.
+        assert out.op.gradient_as_tuple(constant64(values), out)[1 - needing] is None
         assert operands[needing].grad is not None
         assert operands[1 - needing].grad is None
 

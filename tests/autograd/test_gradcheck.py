@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from needle import ops
 from needle.autograd import Tensor, TensorOp
-
 from tests.gradcheck import check_gradients, check_values
 
 

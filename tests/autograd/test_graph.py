@@ -6,10 +6,10 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+
 from needle import autograd, ops
 from needle.autograd import TensorOp, compute_gradient_of_variables, find_topo_sort, sum_node_list
 from needle.backend_selection import BACKEND
-
 from tests.gradcheck import constant64, tensor64
 
 # Deeper than any recursion limit; the depth does not depend on the backend.

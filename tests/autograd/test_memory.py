@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from needle import autograd, ops
 from needle.autograd import Tensor
 from needle.errors import GraphError
 from needle.recording import no_grad
-
 from tests.gradcheck import constant64, tensor64
 
 

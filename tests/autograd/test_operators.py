@@ -4,11 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from needle import ops
 from needle.autograd import Tensor, find_topo_sort
 from needle.backend_selection import BACKEND, cpu, cpu_numpy
 from needle.errors import BroadcastError, DeviceError
-
 from tests.gradcheck import check_gradients, check_values, constant64, tensor64
 
 OPERATORS = {
@@ -160,7 +160,7 @@ def test_reductions_and_losses_stay_float32():
 
 
 @pytest.mark.parametrize("operator", [*OPERATORS, "@"])
-@pytest.mark.parametrize("other", [None, "text", 1j, object(), {}, np.bool_(True)], ids=shown)
+@pytest.mark.parametrize("other", [None, "text", 1j, print, {}, np.bool_(True)], ids=shown)
 def test_an_operand_of_another_type_is_refused(operator, other):
     apply = {**OPERATORS, "@": lambda a, b: a @ b}[operator]
     x = tensor64([1.0, 2.0])

@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
+
 from needle import ops
 from needle.autograd import Tensor
 from needle.recording import enable_grad, is_grad_enabled, no_grad
-
 from tests.gradcheck import check_gradients, check_values, constant64, outputs_of, tensor64
 from tests.op_table import ROWS, distinct, positive
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+
 from needle import autograd, engine, ops
 from needle.autograd import find_topo_sort
 from needle.backend_selection import BACKEND
 from needle.errors import GraphError
 from needle.recording import no_grad
-
 from tests.gradcheck import check_gradients, constant64, tensor64
 from tests.op_table import ROWS
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from needle import autograd, backend_numpy, ops
 from needle.autograd import Tensor, Value
 from needle.backend_ndarray import array_api as nd_array_api
@@ -22,7 +23,6 @@ from needle.backend_selection import (
     default_device,
 )
 from needle.errors import DeviceError, DtypeError, ShapeError
-
 from tests.gradcheck import constant64, tensor64
 
 ND = BACKEND == "nd"

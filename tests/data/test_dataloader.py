@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+
 from needle.autograd import Tensor
 from needle.data import DataLoader, Dataset, MNISTDataset, NDArrayDataset, RandomCrop
 from needle.errors import ShapeError

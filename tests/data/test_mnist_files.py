@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from needle.data import parse_mnist
 from needle.errors import DataError, DataNotFoundError, NeedleError
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from needle.data import RandomCrop, RandomFlipHorizontal, Transform
 from needle.errors import ShapeError
 

@@ -2,9 +2,10 @@
 
 import math
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import init
 from needle.errors import DtypeError, IndexingError, NeedleError
 

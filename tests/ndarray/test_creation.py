@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+
 from needle import backend_ndarray as nd
 from needle.backend_ndarray import array_api
 from needle.errors import DtypeError, NeedleError, OutOfMemoryError, ShapeError

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from needle import backend_ndarray as nd
 from needle.backend_ndarray import array_api
 from needle.errors import BroadcastError, DeviceError, DtypeError

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from needle import backend_ndarray as nd
 from needle.backend_ndarray import array_api
 from needle.errors import IndexingError, ShapeError

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from needle import backend_ndarray as nd
 from needle.errors import DeviceError, DtypeError, ShapeError
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import as_strided
+
 from needle import backend_ndarray as nd
 from needle.backend_ndarray.array_api import permute
 from needle.errors import BroadcastError, IndexingError, ShapeError
-from numpy.lib.stride_tricks import as_strided
 
 # name: (shape of the source, what NDArray does, what numpy does)
 VIEWS = {

@@ -4,8 +4,8 @@ The module must have been made on `cpu_numpy()` in float64; see `FLOAT64`.
 """
 
 import numpy as np
-from needle.backend_selection import BACKEND
 
+from needle.backend_selection import BACKEND
 from tests.gradcheck import TOLERANCE, check_gradients, compare, constant64, differences
 
 # The keyword arguments that make a module for the check.

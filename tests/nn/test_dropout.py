@@ -2,12 +2,12 @@
 
 import re
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn
 from needle.errors import NeedleError
-
 from tests.nn.module_gradcheck import FLOAT64, check_module
 
 

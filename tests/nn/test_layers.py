@@ -6,12 +6,12 @@ Normalisation and dropout have files of their own.
 import math
 import re
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn
 from needle.errors import ShapeError
-
 from tests.nn.module_gradcheck import FLOAT64, check_module
 
 
@@ -188,7 +188,7 @@ def test_flatten_needs_a_batch_axis(device):
         (nn.Softmax(dim=0), lambda x: softmax(x, 0)),
         (nn.Softmax(dim=-2), lambda x: softmax(x, 0)),
     ],
-    ids=repr,
+    ids=["relu", "sigmoid", "tanh", "identity", "softmax", "softmax 0", "softmax -2"],
 )
 def test_activations(device, layer, expected):
     x = np.array([[-90, -1.5, 0, 0.25, 90], [3, 2, 1, -1, -2]], np.float32)

@@ -4,9 +4,10 @@ import copy
 import pickle
 import re
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn
 from needle.errors import DeviceError, DtypeError, NeedleError, ShapeError
 

@@ -3,12 +3,12 @@
 import gc
 import re
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn
 from needle.errors import ShapeError
-
 from tests.nn.module_gradcheck import FLOAT64, check_module
 
 NORMS = {"BatchNorm1d": nn.BatchNorm1d, "LayerNorm1d": nn.LayerNorm1d}

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from needle import ops
 from needle.autograd import Tensor
-
 from tests.gradcheck import outputs_of, tensor64
 from tests.op_table import ROWS, distinct
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+
 from needle import ops
 from needle.autograd import Tensor
 from needle.errors import IndexingError, ShapeError
-
 from tests.gradcheck import check_gradients, check_values, constant64, tensor64
 from tests.op_table import LOGARITHMIC
 

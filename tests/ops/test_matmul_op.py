@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from needle import ops
 from needle.errors import BroadcastError, ShapeError
-
 from tests.gradcheck import check_gradients, check_values, constant64, tensor64
 from tests.op_table import MATMUL
 

@@ -5,10 +5,10 @@ import pickle
 
 import numpy as np
 import pytest
+
 from needle import autograd, ops
 from needle.autograd import TensorTuple
 from needle.errors import IndexingError, ShapeError
-
 from tests.gradcheck import check_gradients, check_values, constant64, tensor64
 from tests.op_table import TUPLE
 

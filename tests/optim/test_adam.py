@@ -1,8 +1,9 @@
 """Adam: the update against numpy, the step counter, bias correction, weight decay."""
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn, optim
 
 

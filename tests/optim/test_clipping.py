@@ -1,8 +1,9 @@
 """clip_grad_norm: the joint norm of all gradients, scaled down to a maximum."""
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn, optim
 
 

@@ -2,9 +2,10 @@
 
 import gc
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn, optim
 
 OPTIMIZERS = {

@@ -1,8 +1,9 @@
 """SGD, and what all optimizers have: updates against numpy, state, missing gradients, devices."""
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn, optim
 from needle.errors import NeedleError
 

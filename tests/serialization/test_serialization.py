@@ -3,10 +3,11 @@
 import re
 import struct
 
-import needle as ndl
 import numpy as np
 import pytest
 import safetensors.numpy
+
+import needle as ndl
 from needle import nn
 from needle.errors import DtypeError, NeedleError, ShapeError
 

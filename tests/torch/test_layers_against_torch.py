@@ -1,8 +1,9 @@
 """Layers, losses and optimizers against PyTorch: values, gradients, steps."""
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import nn, optim
 
 pytestmark = pytest.mark.torch

@@ -5,13 +5,13 @@ In float32 the comparison may take a second seed. Where a ReLU's input rounds to
 float64 do so in one of ten. A fault parts them with every seed.
 """
 
-import mlp_resnet
-import needle as ndl
 import numpy as np
 import pytest
+
+import mlp_resnet
+import needle as ndl
 import train_mnist
 from needle import nn
-
 from tests.apps.mnist_program import EMBEDDED
 
 pytestmark = pytest.mark.torch

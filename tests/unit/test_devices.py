@@ -9,6 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
 from needle.backend_ndarray import (
     BackendDevice,
     all_devices,

@@ -4,6 +4,7 @@ import inspect
 import re
 
 import pytest
+
 from needle.backend_ndarray import all_devices, cpu_numpy, interface
 
 # What else a module holds: the parts of the specification, and the settings of a compiled backend.

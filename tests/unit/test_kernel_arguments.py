@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from needle.backend_ndarray import interface
 from needle.errors import ShapeError
 

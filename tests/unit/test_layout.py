@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
+
 from needle.backend_ndarray import layout
 from needle.errors import BroadcastError, IndexingError, ShapeError
-from numpy.lib.stride_tricks import as_strided
 
 SHAPES = [(), (1,), (5,), (0,), (2, 3), (1, 4), (4, 1), (0, 3), (3, 0), (2, 1, 3), (2, 3, 4, 5)]
 
@@ -31,7 +32,7 @@ def numpy_strides(array):
         ((), ()),
         (np.array([2, 3]), (2, 3)),
         (np.int64(4), (4,)),
-        ((n for n in (1, 2)), (1, 2)),
+        (range(1, 3), (1, 2)),
     ],
     ids=str,
 )

@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+
 from needle.errors import DeviceError, OutOfMemoryError, ShapeError
 
 LARGE = 1 << 20  # elements: beyond the thresholds for threads and for giving up the GIL

@@ -8,9 +8,10 @@ import inspect
 import re
 from pathlib import Path
 
-import needle as ndl
 import numpy as np
 import pytest
+
+import needle as ndl
 from needle import backend_ndarray as nd
 from needle.backend_ndarray import NDArray, cpu, cpu_numpy, cuda, device, interface
 
