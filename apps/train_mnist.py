@@ -67,7 +67,7 @@ MODELS = {"softmax": softmax_regression, "mlp": mlp, "resnet": mlp_resnet}
 OPTIMIZERS = {"sgd": ndl.optim.SGD, "adam": ndl.optim.Adam}
 # What each model trains well with; another optimizer than this one starts from its own usual rate.
 DEFAULT_OPTIMIZER = {"softmax": "sgd", "mlp": "sgd", "resnet": "adam"}
-DEFAULT_LR = {"softmax": 0.2, "mlp": 0.5, "resnet": 0.003}
+DEFAULT_LR = {"softmax": 0.2, "mlp": 0.5, "resnet": 0.002}
 USUAL_LR = {"sgd": 0.1, "adam": 0.001}
 
 

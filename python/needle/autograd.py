@@ -161,7 +161,10 @@ class Value:
         """
         data = None
         if not LAZY_MODE:
-            data = op.compute(*[x.realize_cached_data() for x in inputs])
+            arrays = [  # data that was not put off is read without a call
+                x.realize_cached_data() if x.cached_data is None else x.cached_data for x in inputs
+            ]
+            data = op.compute(*arrays)
             if not isinstance(data, NDArray):
                 data = _as_data(data)
         value = _new(cls)

@@ -21,7 +21,7 @@
 namespace needle::cpu {
 namespace {
 
-constexpr int kSpins = 2000;  // about 20 to 60 microseconds before a worker sleeps
+constexpr int kSpins = 20000;  // some 300 microseconds before a worker sleeps
 constexpr int kChunksPerThread =
     4;  // a thread that the system disturbs leaves its share to the others
 constexpr int kMaxThreads = 256;

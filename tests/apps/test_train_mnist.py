@@ -165,7 +165,7 @@ def test_it_runs_on_every_device(run, device):
     [
         ((), "sgd with lr 0.5,"),
         (("--model", "softmax"), "sgd with lr 0.2,"),
-        (("--model", "resnet"), "adam with lr 0.003,"),
+        (("--model", "resnet"), "adam with lr 0.002,"),
         (("--model", "resnet", "--optimizer", "sgd"), "sgd with lr 0.1,"),
         (("--optimizer", "adam", "--lr", "0.02"), "adam with lr 0.02,"),
     ],

@@ -573,7 +573,9 @@ def array(a: Any, dtype: Any = None, device: BackendDevice | str | None = None) 
 def empty(shape: Any, dtype: Any = None, device: BackendDevice | str | None = None) -> NDArray:
     """Return an uninitialised array."""
     device = default_device() if device is None else as_device(device)
-    return NDArray.make(layout.as_shape(shape, "empty"), device=device, dtype=dtype)
+    sizes = layout.as_shape(shape, "empty")
+    handle = device.allocate(math.prod(sizes), device.check_dtype(dtype, "empty"))
+    return compact_result(device, handle, sizes)
 
 
 def full(
