@@ -158,7 +158,8 @@ def _load_native(name: str) -> tuple[ModuleType | None, str]:
             )
             spec = finder.find_spec(full_name)
         if spec is None:
-            return None, f"{name} is not built; run `make build`"
+            remedy = "; run `make build`" if name == "ndarray_backend_cpu" else ""
+            return None, f"{name} is not built{remedy}"
         module = sys.modules.get(full_name)
         if module is None:
             module = importlib.util.module_from_spec(spec)

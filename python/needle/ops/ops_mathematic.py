@@ -149,14 +149,18 @@ def power_scalar(a: Tensor, scalar: float) -> Tensor:
 class ElementwiseOp(TensorOp):
     """An op on two Tensors of one shape; unequal ones are broadcast first, by their own nodes."""
 
+    name: str  # as users call it, for errors
+
     def __call__(self, a: Any, b: Any) -> Tensor:  # type: ignore[override]  # two, not any number
         if a.shape != b.shape:
-            shape = layout.broadcast_shapes(a.shape, b.shape, type(self).__name__)
+            shape = layout.broadcast_shapes(a.shape, b.shape, self.name)
             a, b = broadcast_to(a, shape), broadcast_to(b, shape)
         return Tensor.make_from_op(self, (a, b))
 
 
 class EWiseAdd(ElementwiseOp):
+    name = "add"
+
     def compute(self, a, b):
         return a + b
 
@@ -170,6 +174,8 @@ def add(a: Tensor, b: Tensor) -> Tensor:
 
 
 class EWiseMul(ElementwiseOp):
+    name = "multiply"
+
     def compute(self, a, b):
         return a * b
 
@@ -185,6 +191,8 @@ def multiply(a: Tensor, b: Tensor) -> Tensor:
 
 
 class EWiseDiv(ElementwiseOp):
+    name = "divide"
+
     def compute(self, a, b):
         return a / b
 
@@ -201,6 +209,8 @@ def divide(a: Tensor, b: Tensor) -> Tensor:
 
 
 class EWisePow(ElementwiseOp):
+    name = "power"
+
     def compute(self, a, b):
         return a**b
 
