@@ -66,8 +66,9 @@ build: setup
 train: build
 	$(BIN)/python apps/train_mnist.py $(ARGS)
 
+# A process for each core.
 test: build
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto $(ARGS)
 
 bench: build
 	$(BIN)/python -m bench $(ARGS)

@@ -152,10 +152,7 @@ def test_comparison_refuses_other_types(other):
 
 @pytest.mark.parametrize("op", ["add", "multiply", "divide", "power"])
 def test_shapes_that_do_not_broadcast(op):
-    name = {"add": "EWiseAdd", "multiply": "EWiseMul", "divide": "EWiseDiv", "power": "EWisePow"}[
-        op
-    ]
-    with pytest.raises(BroadcastError, match=rf"\[{name}\].*\(4, 5\).*\(4, 6\)"):
+    with pytest.raises(BroadcastError, match=rf"\[{op}\].*\(4, 5\).*\(4, 6\)"):
         getattr(ops, op)(tensor64(np.ones((4, 5))), tensor64(np.ones((4, 6))))
 
 
