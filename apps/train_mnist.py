@@ -112,6 +112,12 @@ def load_digits(folder: Path, part: str) -> ndl.data.MNISTDataset:
     )
 
 
+def from_here(path: Path) -> Path:
+    """Return `path` as a person in the working directory would write it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def count_correct(logits: ndl.Tensor, y: ndl.Tensor) -> int:
     """Return how many of the labels (B,) have the largest of the logits (B, K)."""
     return int((logits.numpy().argmax(axis=1) == y.numpy()).sum())
@@ -191,10 +197,11 @@ def train(args: argparse.Namespace) -> list[tuple[Score, Score]]:
                     flush=True,
                 )
     except KeyboardInterrupt:
-        kept = f"the model of epoch {len(scores)} is in {args.save}" if scores else "nothing saved"
+        where = from_here(args.save)
+        kept = f"the model of epoch {len(scores)} is in {where}" if scores else "nothing saved"
         print(f"\nstopped: {kept}")
         sys.exit(130)
-    print(f"saved {args.save}")
+    print(f"saved {from_here(args.save)}")
     return scores
 
 

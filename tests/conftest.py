@@ -73,7 +73,7 @@ def numpy_seed(request):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print how many tests passed, failed and were skipped on each device."""
+    """Print how many tests passed, failed and were skipped on each device, and why skipped."""
     columns = {"skipped": "skipped", "xfailed": "skipped", "passed": "passed"}
     columns |= {"failed": "failed", "error": "failed"}  # last, so that a failure overrides
     results = {}
@@ -91,3 +91,10 @@ def pytest_terminal_summary(terminalreporter):
     for device in (*DEVICES, "none"):
         cells = "".join(f"{counts[device, column]:>8}" for column in columns)
         terminalreporter.write_line(f"{device:<11}{cells}")
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.getreports("skipped")
+        if isinstance(report.longrepr, tuple)
+    )
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count:>6} skipped: {reason}")
