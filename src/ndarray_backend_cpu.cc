@@ -164,20 +164,16 @@ static void matmul(const float* a, const float* b, float* out, int64_t m, int64_
   }
 }
 
-// out += a @ b on TILE x TILE blocks, each compact and aligned, none overlapping: what the compiler
-// needs to know to keep rows of `out` in vector registers.
-static void aligned_dot(const float* __restrict a, const float* __restrict b,
-                        float* __restrict out) {
-  a = static_cast<const float*>(__builtin_assume_aligned(a, kTileSize * sizeof(float)));
-  b = static_cast<const float*>(__builtin_assume_aligned(b, kTileSize * sizeof(float)));
-  out = static_cast<float*>(__builtin_assume_aligned(out, kTileSize * sizeof(float)));
+// A row of a tile: one vector register on most processors. may_alias: it is a view of floats.
+using TileRow = float __attribute__((vector_size(kTileSize * sizeof(float)), may_alias));
+
+// out += a @ b on TILE x TILE blocks, each compact and aligned to a row, none overlapping. A row of
+// `out` stays in a register while the rows of `b` are added to it.
+static void aligned_dot(const float* a, const TileRow* b, TileRow* out) {
   for (int64_t i = 0; i < kTileSize; ++i) {
-    float row[kTileSize];
-    for (int64_t j = 0; j < kTileSize; ++j) row[j] = out[i * kTileSize + j];
-    for (int64_t k = 0; k < kTileSize; ++k) {
-      for (int64_t j = 0; j < kTileSize; ++j) row[j] += a[i * kTileSize + k] * b[k * kTileSize + j];
-    }
-    for (int64_t j = 0; j < kTileSize; ++j) out[i * kTileSize + j] = row[j];
+    TileRow row = out[i];
+    for (int64_t k = 0; k < kTileSize; ++k) row += a[i * kTileSize + k] * b[k];
+    out[i] = row;
   }
 }
 
@@ -193,8 +189,10 @@ static void matmul_tiled(const float* a, const float* b, float* out, int64_t m, 
   for (int64_t i = 0; i < tile_rows; ++i) {
     for (int64_t j = 0; j < tile_columns; ++j) {
       for (int64_t k = 0; k < tile_inner; ++k) {
-        aligned_dot(a + (i * tile_inner + k) * kTileArea, b + (k * tile_columns + j) * kTileArea,
-                    out + (i * tile_columns + j) * kTileArea);
+        const float* b_tile = b + (k * tile_columns + j) * kTileArea;
+        float* out_tile = out + (i * tile_columns + j) * kTileArea;
+        aligned_dot(a + (i * tile_inner + k) * kTileArea, reinterpret_cast<const TileRow*>(b_tile),
+                    reinterpret_cast<TileRow*>(out_tile));
       }
     }
   }
