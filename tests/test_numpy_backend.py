@@ -4,15 +4,9 @@ The backend is chosen at import, so one pytest in a process of its own runs the 
 them is a test that counts what passed there.
 """
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-from xml.etree import ElementTree
-
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.inner_run import passed_and_failures, run_files
 
 FILES = (
     "tests/autograd/test_tensor.py",
@@ -49,31 +43,11 @@ FILES = (
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
     """Run the files; return the test cases of the report by file."""
-    report = tmp_path_factory.mktemp("numpy_backend") / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
-    done = subprocess.run(
-        [*command, f"--junit-xml={report}", "-o", "junit_family=xunit1", *FILES],
-        cwd=ROOT,
-        env={**os.environ, "NEEDLE_BACKEND": "np"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert report.exists(), done.stdout + done.stderr
-    found = {name: [] for name in FILES}
-    for case in ElementTree.parse(report).iter("testcase"):
-        found[case.get("file")].append(case)
-    return found
+    return run_files(FILES, tmp_path_factory.mktemp("numpy_backend"), NEEDLE_BACKEND="np")
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_file_on_raw_numpy(name, cases):
-    failures = [
-        f"{case.get('name')}\n{problem.text}"
-        for case in cases[name]
-        for kind in ("failure", "error")
-        for problem in case.findall(kind)
-    ]
+    passed, failures = passed_and_failures(cases[name])
     assert not failures, f"{len(failures)} failed with NEEDLE_BACKEND=np:\n" + "\n".join(failures)
-    passed = [case for case in cases[name] if case.find("skipped") is None]
-    assert len(passed) > 5, f"only {len(passed)} tests ran"
+    assert passed > 5, f"only {passed} tests ran"
