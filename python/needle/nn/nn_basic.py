@@ -335,7 +335,7 @@ class SoftmaxLoss(Module):
         batch, classes = logits.shape
         one_hot = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
         # Not logsumexp less the picked logit: the difference of two large numbers loses digits.
-        return -(ops.logsoftmax(logits) * one_hot).sum() / batch
+        return (ops.logsoftmax(logits) * one_hot).sum() / -batch
 
 
 class MSELoss(Module):
