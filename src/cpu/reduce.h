@@ -31,6 +31,7 @@ static inline FoldVector load_fold(const float* a) {
 // trace.
 struct Sum {
   static constexpr float kIdentity = 0.0f;
+  static constexpr bool kKeepsNanByItself = true;
   template <class T>
   static T join(T total, T x) {
     return total + x;
@@ -40,6 +41,11 @@ struct Sum {
 // x != x lets a NaN in; a NaN in `total` compares false with everything and stays.
 struct Max {
   static constexpr float kIdentity = -__builtin_inff();
+  static constexpr bool kKeepsNanByItself = false;
+  template <class T>
+  static T join_numbers(T total, T x) {
+    return x > total ? x : total;
+  }
   template <class T>
   static T join(T total, T x) {
     return ((x > total) | (x != x)) ? x : total;
@@ -48,6 +54,11 @@ struct Max {
 
 struct Min {
   static constexpr float kIdentity = __builtin_inff();
+  static constexpr bool kKeepsNanByItself = false;
+  template <class T>
+  static T join_numbers(T total, T x) {
+    return x < total ? x : total;
+  }
   template <class T>
   static T join(T total, T x) {
     return ((x < total) | (x != x)) ? x : total;
@@ -60,26 +71,61 @@ constexpr int64_t kColumns = 256;        // accumulators in a row: with their do
 constexpr int64_t kRowsPerTotal = 128;   // values that a float accumulator takes in
 static_assert(kPiece <= kRowsPerTotal * kFoldLanes * kAccumulators);
 
+constexpr int64_t kStep = kFoldLanes * kAccumulators;
+
+// Joins a[0 .. count), where count is a multiple of kStep and not 0, lane by lane.
+template <class Op>
+static FoldVector fold_steps(const float* a, int64_t count) {
+  FoldVector acc[kAccumulators];
+  for (int64_t k = 0; k < kAccumulators; ++k) acc[k] = load_fold(a + k * kFoldLanes);
+  for (int64_t i = kStep; i < count; i += kStep) {
+    for (int64_t k = 0; k < kAccumulators; ++k) {
+      acc[k] = Op::join(acc[k], load_fold(a + i + k * kFoldLanes));
+    }
+  }
+  return Op::join(Op::join(acc[0], acc[1]), Op::join(acc[2], acc[3]));
+}
+
+// The same for Max and Min if there are only finite numbers; returns whether that was so. Keeping
+// NaN takes twice the instructions of a maximum, and x * 0 tells in one whether x is finite.
+template <class Op>
+static bool fold_finite_steps(const float* a, int64_t count, FoldVector& joined) {
+  FoldVector acc[kAccumulators];
+  FoldVector zero[kAccumulators];
+  for (int64_t k = 0; k < kAccumulators; ++k) {
+    acc[k] = load_fold(a + k * kFoldLanes);
+    zero[k] = acc[k] * 0.0f;
+  }
+  for (int64_t i = kStep; i < count; i += kStep) {
+    for (int64_t k = 0; k < kAccumulators; ++k) {
+      const FoldVector x = load_fold(a + i + k * kFoldLanes);
+      acc[k] = Op::join_numbers(acc[k], x);
+      zero[k] += x * 0.0f;
+    }
+  }
+  joined = Op::join_numbers(Op::join_numbers(acc[0], acc[1]), Op::join_numbers(acc[2], acc[3]));
+  const FoldVector all = zero[0] + zero[1] + zero[2] + zero[3];
+  for (int64_t lane = 0; lane < kFoldLanes; ++lane) {
+    if (all[lane] != 0.0f) return false;
+  }
+  return true;
+}
+
 // Joins a[0 .. count) for count <= kPiece.
 template <class Op>
 static double reduce_row(const float* a, int64_t count) {
-  constexpr int64_t kStep = kFoldLanes * kAccumulators;
   double total = Op::kIdentity;
-  int64_t i = 0;
-  if (count >= kStep) {
-    FoldVector acc[kAccumulators];
-    for (int64_t k = 0; k < kAccumulators; ++k) acc[k] = load_fold(a + k * kFoldLanes);
-    for (i = kStep; i + kStep <= count; i += kStep) {
-      for (int64_t k = 0; k < kAccumulators; ++k) {
-        acc[k] = Op::join(acc[k], load_fold(a + i + k * kFoldLanes));
-      }
-    }
-    const FoldVector joined = Op::join(Op::join(acc[0], acc[1]), Op::join(acc[2], acc[3]));
+  const int64_t whole = count - count % kStep;
+  if (whole > 0) {
+    FoldVector joined;
+    bool done = false;
+    if constexpr (!Op::kKeepsNanByItself) done = fold_finite_steps<Op>(a, whole, joined);
+    if (!done) joined = fold_steps<Op>(a, whole);
     for (int64_t lane = 0; lane < kFoldLanes; ++lane) {
       total = Op::join(total, static_cast<double>(joined[lane]));
     }
   }
-  for (; i < count; ++i) total = Op::join(total, static_cast<double>(a[i]));
+  for (int64_t i = whole; i < count; ++i) total = Op::join(total, static_cast<double>(a[i]));
   return total;
 }
 

@@ -3,19 +3,23 @@
 Kernels' values are in test_kernels.py, refused arguments in test_kernel_arguments.py.
 """
 
+import hashlib
 import json
 import multiprocessing
 import os
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from needle.errors import DeviceError, OutOfMemoryError, ShapeError
 
+SOURCES = Path(__file__).parents[2] / "src"
 LARGE = 1 << 20  # elements: beyond the thresholds for threads and for giving up the GIL
 
 
@@ -75,8 +79,18 @@ def loaded(**environment):
 def test_module_tells_its_name_tile_and_build(native):
     assert native.__device_name__ == "cpu"
     assert native.__tile_size__ == 8
-    assert len(native.__build_id__) == 12
     assert native.isa() in native.supported_isas()
+
+
+def test_module_is_this_interpreters(native):
+    assert native.__file__.endswith(sysconfig.get_config_var("EXT_SUFFIX"))
+
+
+def test_module_is_built_from_these_sources(native):
+    sources = sorted(path for kind in ("h", "cc", "def") for path in SOURCES.rglob(f"*.{kind}"))
+    digests = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in sources)
+    build_id = hashlib.sha256(digests.encode()).hexdigest()[:12]
+    assert native.__build_id__ == build_id, "the module is stale; run `make build`"
 
 
 def test_array_is_a_flat_aligned_buffer(native):
