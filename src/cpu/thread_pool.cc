@@ -78,9 +78,9 @@ struct ThreadPool::State {
   std::mutex mutex;                          // guards what follows
   std::condition_variable job_posted;
   std::condition_variable workers_left;
-  Job* job = nullptr;  // open to workers while not null
-  int started = 0;     // workers that exist
-  int joined = 0;      // workers inside the job
+  Job* job = nullptr;          // open to workers while not null
+  int started = 0;             // workers that exist
+  std::atomic<int> joined{0};  // workers inside the job; changes with the mutex held
 
   void work() {
     inside_task = true;
@@ -136,9 +136,16 @@ struct ThreadPool::State {
     inside_task = true;
     run(current);
     inside_task = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      job = nullptr;  // nobody joins from here on
+    }
+    // A worker still has at most a chunk to do: to sleep and be woken would take longer.
+    for (int spin = 0; spin < kSpins && joined.load(std::memory_order_relaxed) != 0; ++spin) {
+      relax();
+    }
     std::unique_lock<std::mutex> lock(mutex);
-    job = nullptr;
-    workers_left.wait(lock, [&] { return joined == 0; });
+    workers_left.wait(lock, [&] { return joined.load(std::memory_order_relaxed) == 0; });
   }
 };
 
