@@ -2,7 +2,7 @@
 
 The first steps of the MLP-ResNet may take a second seed: where a ReLU's input rounds to different
 sides of 0, one gradient differs by a jump and two runs part for good. A fault parts them with every
-seed.
+seed. The smaller models get one seed.
 """
 
 import numpy as np
@@ -66,7 +66,7 @@ def test_losses_of_the_first_steps_agree(name):
     if not ndl.cpu().enabled():
         pytest.skip(ndl.cpu().reason)
     differences = []
-    for seed in range(3):
+    for seed in range(3 if name == "resnet" else 1):
         losses = np.array([first_losses(name, d, seed) for d in (ndl.cpu(), ndl.cpu_numpy())])
         assert losses.shape == (2, 20)
         assert losses[0, -5:].mean() < losses[0, :5].mean(), "it does not learn"

@@ -1,8 +1,8 @@
 """A PyTorch twin with the same initial weights and batches loses the same, step by step.
 
-In float32 the comparison may take a second seed. Where a ReLU's input rounds to different sides of
-0, one gradient differs by a jump and two runs part for good; PyTorch's own runs in float32 and
-float64 do so in one of ten. A fault parts them with every seed.
+In float32 the MLP-ResNet's comparison may take a second seed, the MLP's none. Where a ReLU's input
+rounds to different sides of 0, one gradient differs by a jump and two runs part for good;
+PyTorch's own runs in float32 and float64 do so in one of ten. A fault parts them with every seed.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from tests.apps.mnist_program import EMBEDDED
 pytestmark = pytest.mark.torch
 
 STEPS, BATCH = 20, 100
-SEEDS = range(3)
+RESNET_SEEDS = range(3)
 
 CASES = {
     "mlp sgd": (train_mnist.mlp, "SGD", {"lr": 0.5}),
@@ -128,7 +128,7 @@ def losses_of_both(name, seed, device, dtype, torch):
 @pytest.mark.parametrize("name", CASES)
 def test_losses_of_the_first_steps(device, torch, name):
     differences = []
-    for seed in SEEDS:
+    for seed in RESNET_SEEDS if name.startswith("resnet") else (0,):
         losses, expected = losses_of_both(name, seed, device, "float32", torch)
         differences.append(np.abs(np.subtract(losses, expected)).max())
         if differences[-1] <= 1e-4:
