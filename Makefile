@@ -2,7 +2,7 @@
 # pyproject.toml names, the compiled module. CMakeLists.txt builds it; CONTRIBUTING.md says how to work here.
 #
 #   make PYTHON=python3.12 ...   another interpreter; .venv keeps it until you name a third
-#   make train ARGS="--help"     options for the program behind train, test or bench
+#   make train ARGS="--help"     options for the program behind train, train-lm, test, bench ...
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,7 +12,7 @@ unexport PYTHONPATH PYTHONHOME MAKEFLAGS
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
-.PHONY: setup build train test bench lint format types layers check sanitize clean
+.PHONY: setup build train train-cifar10 train-lm fit-sine test test-torch bench lint format types layers check sanitize clean
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 
@@ -66,9 +66,24 @@ build: setup
 train: build
 	$(BIN)/python apps/train_mnist.py $(ARGS)
 
+train-cifar10: build
+	$(BIN)/python apps/train_cifar10.py $(ARGS)
+
+train-lm: build
+	$(BIN)/python apps/train_lm.py $(ARGS)
+
+fit-sine: build
+	$(BIN)/python apps/fit_sine.py $(ARGS)
+
 # A process for each core.
 test: build
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+# Needs PyTorch, which nothing else does: .venv/bin/pip install torch
+test-torch: build
+	@$(BIN)/python -c 'import torch' 2>/dev/null \
+		$(call or_say,PyTorch for this: $(BIN)/python -m pip install torch)
+	$(BIN)/python -m pytest -n auto -m torch $(ARGS)
 
 bench: build
 	$(BIN)/python -m bench $(ARGS)

@@ -122,6 +122,7 @@ void start(py::module_& module) {
   module.attr("__device_name__") = "cpu";
   module.attr("__build_id__") = kBuildId;
   bind_backend(module, *chosen.kernels);
+  bind_host_memory(module);
   module.def(
       "isa", [name = chosen.name] { return name; },
       "Return the instruction set that was chosen at import.");

@@ -164,10 +164,12 @@ static void matmul(const float* a, const float* b, float* out, int64_t m, int64_
   }
 }
 
-// A row of a tile: one vector register on most processors. may_alias: it is a view of floats.
-using TileRow = float __attribute__((vector_size(kTileSize * sizeof(float)), may_alias));
+// A row of a tile: one vector register on most processors. may_alias: it is a view of floats, which
+// lie where their owner put them.
+using TileRow = float
+    __attribute__((vector_size(kTileSize * sizeof(float)), aligned(alignof(float)), may_alias));
 
-// out += a @ b on TILE x TILE blocks, each compact and aligned to a row, none overlapping. A row of
+// out += a @ b on TILE x TILE blocks, each compact, none overlapping. A row of
 // `out` stays in a register while the rows of `b` are added to it.
 static void aligned_dot(const float* a, const TileRow* b, TileRow* out) {
   for (int64_t i = 0; i < kTileSize; ++i) {
@@ -221,15 +223,44 @@ static void reduce_max(const float* a, float* out, int64_t size, int64_t reduce_
 
 extern const Kernels kernels;
 const Kernels kernels = {
-    kTileSize,      copy,       from_host,  fill,       compact,       ewise_setitem,
-    scalar_setitem, ewise_add,  ewise_mul,  ewise_div,  ewise_maximum, ewise_eq,
-    ewise_ge,       scalar_add, scalar_mul, scalar_div, scalar_power,  scalar_maximum,
-    scalar_eq,      scalar_ge,  ewise_log,  ewise_exp,  ewise_tanh,    matmul,
-    matmul_tiled,   reduce_sum, reduce_max,
+    kTileSize,
+    copy,
+    from_host,
+    fill,
+    compact,
+    ewise_setitem,
+    scalar_setitem,
+    ewise_add,
+    ewise_mul,
+    ewise_div,
+    ewise_maximum,
+    ewise_eq,
+    ewise_ge,
+    scalar_add,
+    scalar_mul,
+    scalar_div,
+    scalar_power,
+    scalar_maximum,
+    scalar_eq,
+    scalar_ge,
+    ewise_log,
+    ewise_exp,
+    ewise_tanh,
+    matmul,
+    matmul_tiled,
+    reduce_sum,
+    reduce_max,
 #define BINARY(name, expression) name, name##_scalar,
 #define UNARY(name, expression) name,
 #include "common/ops.def"
-    copy,           where,      sum,        max,        min,           batched_matmul,
+    copy,
+    where,
+    take_rows,
+    add_rows,
+    sum,
+    max,
+    min,
+    batched_matmul,
 };
 
 }  // namespace needle::cpu::NEEDLE_ISA

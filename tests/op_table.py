@@ -238,6 +238,20 @@ SHAPE = [
     ),
     *(
         Row(
+            "flatten",
+            with_arguments(ops.flatten, start, end),
+            with_arguments(np.reshape, to),
+            (shape,),
+        )
+        for start, end, shape, to in (
+            (0, -1, (2, 3), (6,)),
+            (1, 2, (2, 1, 3, 2), (2, 3, 2)),
+            (-2, -1, (2, 0, 3), (2, 0)),
+            (0, -1, (), (1,)),
+        )
+    ),
+    *(
+        Row(
             "squeeze", with_arguments(ops.squeeze, axis), with_arguments(np.squeeze, axis), (shape,)
         )
         for axis, shape in (
@@ -297,6 +311,22 @@ REDUCTION = [
         ("min", np.min),
     )
     for row in reduction_rows(op, reference)
+]
+
+SPREAD = [
+    Row(
+        op,
+        with_arguments(getattr(ops, op), axes=axes, keepdims=keepdims, correction=correction),
+        with_arguments(reference, axis=axes, keepdims=keepdims, ddof=correction),
+        (shape,),
+    )
+    for op, reference in (("var", np.var), ("std", np.std))
+    for shape, axes, keepdims, correction in (
+        ((2, 3, 2), None, False, 0),
+        ((2, 3, 2), 1, True, 0),
+        ((2, 3, 2), (0, -1), False, 1),
+        ((4,), 0, False, 2),
+    )
 ]
 
 MATMUL = [
@@ -458,6 +488,30 @@ INDEXING = [
 ]
 
 
+TAKE = [
+    Row(
+        "take",
+        with_arguments(ops.take, indices, axis=axis),
+        with_arguments(np.take, indices, axis=axis),
+        (shape,),
+    )
+    for indices, axis, shape in (
+        ([2, 0, 2], 0, (3,)),
+        ([2, 0, 2], 0, (3, 2)),
+        ([[1, -1], [0, 0], [-3, 2]], 0, (3, 2)),
+        ([1, 1, 0], 1, (2, 3)),
+        ([[1], [-2]], 1, (2, 3, 2)),
+        ([1, 0, 1], -1, (2, 3, 2)),
+        ([[0, 1]], 2, (2, 1, 2, 2)),
+        (1, 0, (3, 2)),
+        (-1, 1, (3, 2)),
+        ([0, 0], 0, (1, 0)),
+        (np.zeros((2, 0), int), 0, (3, 2)),
+        (np.zeros(0, int), 1, (2, 0)),
+    )
+]
+
+
 def made_and_taken(a, b):
     """Return the parts of a TensorTuple, one of them twice."""
     parts = ops.make_tuple(a, b)
@@ -488,4 +542,8 @@ TUPLE = [
     Row("tuple_get_item", taken_unfolded, lambda a, b: (b, a), ((2, 3), (4,))),
 ]
 
-ROWS = ELEMENTWISE + SHAPE + REDUCTION + MATMUL + LOGARITHMIC + INDEXING + TUPLE
+# Late: its rows are built from the class above.
+from tests.op_table_conv import CONV  # noqa: E402
+
+ROWS = ELEMENTWISE + SHAPE + REDUCTION + SPREAD + MATMUL + LOGARITHMIC
+ROWS += INDEXING + TAKE + TUPLE + CONV

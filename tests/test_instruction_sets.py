@@ -11,6 +11,7 @@ FILES = (
     "tests/unit/test_kernels.py",
     "tests/unit/test_matmul_kernels.py",
     "tests/unit/test_reduction_kernels.py",
+    "tests/unit/test_gather_kernels.py",
     "tests/ndarray/test_views.py",
 )
 

@@ -6,7 +6,7 @@ with it.
 Reads from left to right: errors, arrays, autograd, ops, init, nn, optim, data.
 """
 
-from needle import autograd, data, errors, init, nn, ops, optim
+from needle import autograd, data, errors, init, nn, onnx, ops, optim, viz
 from needle.autograd import Tensor, TensorTuple
 from needle.backend_selection import (
     BACKEND,
@@ -20,17 +20,25 @@ from needle.backend_selection import (
     cuda,
     default_device,
 )
+from needle.config import (
+    using_config,
+)
 from needle.errors import (
     BroadcastError,
     DataError,
     DeviceError,
     DtypeError,
+    ExchangeError,
     GraphError,
     IndexingError,
     MissingKernelError,
     NeedleError,
     OutOfMemoryError,
     ShapeError,
+)
+from needle.exchange import from_dlpack
+from needle.function import (
+    Function,
 )
 from needle.init import (
     constant,
@@ -47,18 +55,26 @@ from needle.init import (
     zeros,
     zeros_like,
 )
+from needle.model_summary import summary
 from needle.ops import (
     abs,  # noqa: A004 - numpy's name
     add,
     add_scalar,
+    argmax,
+    argmin,
+    avg_pool,
     broadcast_to,
     clip,
     concatenate,
+    conv,
     cos,
+    dilate,
     divide,
     divide_scalar,
     equal,
     exp,
+    flatten,
+    flip,
     fused_add_scalars,
     getitem,
     greater,
@@ -71,6 +87,7 @@ from needle.ops import (
     make_tuple,
     matmul,
     max,  # noqa: A004 - numpy's name
+    max_pool,
     mean,
     min,  # noqa: A004 - numpy's name
     mul_scalar,
@@ -85,13 +102,20 @@ from needle.ops import (
     sigmoid,
     sin,
     softmax,
+    split,
     sqrt,
     squeeze,
+    stack,
+    std,
     summation,
+    take,
     tanh,
+    to_device,
     transpose,
     tuple_get_item,
+    undilate,
     unsqueeze,
+    var,
     where,
 )
 from needle.recording import enable_grad, is_grad_enabled, no_grad
@@ -101,6 +125,10 @@ from needle.serialization import (
     save,
     save_model,
 )
+from needle.torch_layout import (
+    load_torch_state_dict,
+    torch_state_dict,
+)
 
 __all__ = [
     "BACKEND",
@@ -109,6 +137,8 @@ __all__ = [
     "Device",
     "DeviceError",
     "DtypeError",
+    "ExchangeError",
+    "Function",
     "GraphError",
     "IndexingError",
     "MissingKernelError",
@@ -122,25 +152,33 @@ __all__ = [
     "add",
     "add_scalar",
     "all_devices",
+    "argmax",
+    "argmin",
     "array_api",
     "as_device",
     "autograd",
+    "avg_pool",
     "broadcast_to",
     "clip",
     "concatenate",
     "constant",
+    "conv",
     "cos",
     "cpu",
     "cpu_numpy",
     "cuda",
     "data",
     "default_device",
+    "dilate",
     "divide",
     "divide_scalar",
     "enable_grad",
     "equal",
     "errors",
     "exp",
+    "flatten",
+    "from_dlpack",
+    "flip",
     "fused_add_scalars",
     "getitem",
     "greater",
@@ -153,12 +191,14 @@ __all__ = [
     "less_equal",
     "load",
     "load_model",
+    "load_torch_state_dict",
     "log",
     "logsoftmax",
     "logsumexp",
     "make_tuple",
     "matmul",
     "max",
+    "max_pool",
     "mean",
     "min",
     "mul_scalar",
@@ -170,6 +210,7 @@ __all__ = [
     "one_hot",
     "ones",
     "ones_like",
+    "onnx",
     "ops",
     "optim",
     "permute",
@@ -185,13 +226,24 @@ __all__ = [
     "sigmoid",
     "sin",
     "softmax",
+    "split",
     "sqrt",
     "squeeze",
+    "stack",
+    "std",
+    "summary",
     "summation",
+    "take",
     "tanh",
+    "to_device",
+    "torch_state_dict",
     "transpose",
     "tuple_get_item",
+    "undilate",
     "unsqueeze",
+    "using_config",
+    "var",
+    "viz",
     "where",
     "xavier_normal",
     "xavier_uniform",

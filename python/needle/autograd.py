@@ -7,7 +7,8 @@ makes a `Tensor` that keeps the op and its inputs; these links are the graph. `f
 one in `engine.py`. The ops are in `ops/`.
 """
 
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import count
 from numbers import Real
@@ -16,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from needle import tensor_methods
 from needle.backend_selection import BACKEND, NDArray, array_api, as_device, default_device
-from needle.errors import DeviceError, DtypeError, IndexingError, ShapeError
+from needle.errors import DeviceError, DtypeError, GraphError, IndexingError, ShapeError
 from needle.recording import grad_mode
 
 __all__ = [
@@ -99,13 +101,26 @@ _new = object.__new__
 class Value:
     """A node of the graph: data, and the op and inputs it came from (op is None for a leaf)."""
 
-    __slots__ = ("__weakref__", "_version", "cached_data", "grad", "inputs", "op", "requires_grad")
+    # _hooks and _name are set on the few Tensors that have them.
+    __slots__ = (
+        "__weakref__",
+        "_hooks",
+        "_name",
+        "_version",
+        "cached_data",
+        "grad",
+        "inputs",
+        "op",
+        "requires_grad",
+    )
 
     op: Op | None
     inputs: Sequence["Value"]
     cached_data: Any
     requires_grad: bool
     grad: Any
+    _hooks: "tuple[HookHandle, ...]"
+    _name: str
 
     num_outputs = 1
 
@@ -233,7 +248,7 @@ class TensorTuple(Value):
         return TensorTuple.make_const(self.realize_cached_data())
 
 
-class Tensor(Value):
+class Tensor(tensor_methods.TensorMethods, Value):
     """An array that records the operations on it and can be differentiated.
 
     Args:
@@ -242,12 +257,19 @@ class Tensor(Value):
         device: where it lives; default: the array's device, or `default_device()`.
         dtype: the element type; default: float32, or under NEEDLE_BACKEND=np numpy's own choice.
         requires_grad: whether `backward` computes a gradient for it.
+        name: what pictures and listings of graphs call it.
     """
 
     __slots__ = ()
 
     def __init__(
-        self, array: Any, *, device: Any = None, dtype: Any = None, requires_grad: bool = True
+        self,
+        array: Any,
+        *,
+        device: Any = None,
+        dtype: Any = None,
+        requires_grad: bool = True,
+        name: str | None = None,
     ) -> None:
         source = array.realize_cached_data() if isinstance(array, Tensor) else array
         if isinstance(source, NDArray):
@@ -259,8 +281,19 @@ class Tensor(Value):
         else:
             self.cached_data = array_api.array(source, dtype=dtype, device=device)
         self.requires_grad = requires_grad
+        if name is not None:
+            self.name = name
 
     # --- what it is ---
+
+    @property
+    def name(self) -> str | None:
+        """What pictures and listings of graphs call it; None if it has no name."""
+        return getattr(self, "_name", None)
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -330,10 +363,11 @@ class Tensor(Value):
         return str(self.numpy())
 
     def _origin(self) -> str:
-        """Return what a repr says about the graph."""
+        """Return what a repr says about the name and the graph."""
+        name = f", name={self.name!r}" if self.name is not None else ""
         if self.op is not None:
-            return f", op={type(self.op).__name__}"
-        return ", requires_grad=True" if self.requires_grad else ""
+            return f"{name}, op={type(self.op).__name__}"
+        return f"{name}, requires_grad=True" if self.requires_grad else name
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_tensor, (
@@ -374,12 +408,9 @@ class Tensor(Value):
 
     def to(self, device: Any) -> "Tensor":
         """Return this Tensor on `device` (a device or its name): itself if there already, else a
-        detached copy.
+        copy, whose gradient comes back to this one.
         """
-        device = as_device(device)
-        if device == self.device:
-            return self
-        return Tensor(self.detach(), device=device, requires_grad=self.requires_grad)
+        return ops.to_device(self, device)
 
     # --- differentiation ---
 
@@ -412,6 +443,22 @@ class Tensor(Value):
             create_graph=create_graph,
             accumulate=accumulate,
         )
+
+    def register_hook(self, hook: Callable[["Tensor"], "Tensor | None"]) -> "HookHandle":
+        """Call `hook` with this Tensor's gradient whenever `backward` has computed it.
+
+        What the hook returns, if not None, takes the gradient's place in `.grad` and for what
+        follows. Hooks run in the order in which they were registered, again when a gradient is
+        itself differentiated. Returns a handle whose `remove()` ends it.
+
+        Raises:
+            GraphError: if this Tensor requires no gradient.
+        """
+        if not self.requires_grad:
+            raise GraphError("[register_hook] this Tensor requires no gradient, so none comes")
+        handle = HookHandle(self, hook)
+        self._hooks = (*getattr(self, "_hooks", ()), handle)
+        return handle
 
     # --- operators: a number is a scalar op, a numpy array a constant ---
 
@@ -526,83 +573,19 @@ class Tensor(Value):
         """Return the part that integers (their axis drops), slices, `...` and None select."""
         return ops.getitem(self, idxs)
 
-    # --- methods: the ops under their familiar names ---
 
-    def matmul(self, other: "Tensor") -> "Tensor":
-        """Return the matrix product with `other`."""
-        return ops.matmul(self, other)
+class HookHandle:
+    """What `register_hook` returns: a way to take the hook off again."""
 
-    def sum(
-        self, axes: Any = None, keepdims: bool = False, *, axis: Any = None, dim: Any = None
-    ) -> "Tensor":
-        """Return the sum over `axes` (None for all, an int, or several); `axis` and `dim` are
-        synonyms.
-        """
-        return ops.summation(self, _one_of(axes, axis, dim), keepdims)
+    def __init__(self, tensor: Tensor, hook: Callable[[Tensor], Tensor | None]) -> None:
+        self._tensor = weakref.ref(tensor)
+        self.hook = hook
 
-    def mean(
-        self, axes: Any = None, keepdims: bool = False, *, axis: Any = None, dim: Any = None
-    ) -> "Tensor":
-        """Return the mean over `axes`."""
-        return ops.mean(self, _one_of(axes, axis, dim), keepdims)
-
-    def max(
-        self, axes: Any = None, keepdims: bool = False, *, axis: Any = None, dim: Any = None
-    ) -> "Tensor":
-        """Return the maximum over `axes`; elements that tie share the gradient evenly."""
-        return ops.max(self, _one_of(axes, axis, dim), keepdims)
-
-    def min(
-        self, axes: Any = None, keepdims: bool = False, *, axis: Any = None, dim: Any = None
-    ) -> "Tensor":
-        """Return the minimum over `axes`; elements that tie share the gradient evenly."""
-        return ops.min(self, _one_of(axes, axis, dim), keepdims)
-
-    def broadcast_to(self, shape: Any) -> "Tensor":
-        """Return this Tensor stretched to `shape`, without a copy."""
-        return ops.broadcast_to(self, shape)
-
-    def reshape(self, *shape: Any) -> "Tensor":
-        """Return the elements in another shape, a tuple or numbers; one size may be -1."""
-        return ops.reshape(
-            self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        )
-
-    def transpose(self, axes: Any = None) -> "Tensor":
-        """Swap two axes (default: the last two)."""
-        return ops.transpose(self, axes)
-
-    def permute(self, axes: Any) -> "Tensor":
-        """Return the axes in the order `axes`."""
-        return ops.permute(self, axes)
-
-    def squeeze(self, axis: Any = None) -> "Tensor":
-        """Drop axes of size 1: all of them, or those named."""
-        return ops.squeeze(self, axis)
-
-    def unsqueeze(self, axis: int) -> "Tensor":
-        """Insert an axis of size 1."""
-        return ops.unsqueeze(self, axis)
-
-    def exp(self) -> "Tensor":
-        """Return e to the power of each element."""
-        return ops.exp(self)
-
-    def log(self) -> "Tensor":
-        """Return the natural logarithm of each element."""
-        return ops.log(self)
-
-    def sqrt(self) -> "Tensor":
-        """Return the square root of each element."""
-        return ops.sqrt(self)
-
-    def abs(self) -> "Tensor":
-        """Return the absolute value of each element."""
-        return ops.abs(self)
-
-    def clip(self, low: float | None = None, high: float | None = None) -> "Tensor":
-        """Return the elements limited to [low, high]."""
-        return ops.clip(self, low, high)
+    def remove(self) -> None:
+        """Take the hook off; a second call does nothing."""
+        tensor = self._tensor()
+        if tensor is not None:
+            tensor._hooks = tuple(handle for handle in tensor._hooks if handle is not self)
 
 
 def python_number(scalar: Any) -> Any:
@@ -615,14 +598,6 @@ def python_number(scalar: Any) -> Any:
         raise DtypeError("[scalar] got a Tensor; use the op for two Tensors, e.g. a + b")
     value = np.asarray(scalar).item()
     return value if isinstance(value, int) else float(value)
-
-
-def _one_of(axes: Any, axis: Any, dim: Any) -> Any:
-    """Return the one of three synonyms that was given."""
-    given = [value for value in (axes, axis, dim) if value is not None]
-    if len(given) > 1:
-        raise ShapeError("[axes] give one of axes, axis and dim")
-    return given[0] if given else None
 
 
 def _rebuild_tensor(
@@ -689,3 +664,5 @@ def sum_node_list(node_list: Sequence[Tensor]) -> Tensor:
 
 # Late: ops and engine are built on the classes above.
 from needle import engine, ops  # noqa: E402
+
+tensor_methods.ops = ops

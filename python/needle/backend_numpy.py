@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from needle.backend_ndarray import layout
+from needle.backend_ndarray.dlpack import export_values, shared_values
 from needle.errors import DeviceError, DtypeError
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "Device",
     "NDArray",
     "abs",
+    "add_rows",
     "all_devices",
     "array",
     "as_device",
@@ -27,6 +30,7 @@ __all__ = [
     "empty",
     "exp",
     "flip",
+    "from_dlpack",
     "full",
     "full_like",
     "log",
@@ -41,8 +45,11 @@ __all__ = [
     "sin",
     "sqrt",
     "sum",
+    "take_rows",
     "tanh",
+    "to_dlpack",
     "where",
+    "windows",
 ]
 
 NDArray = np.ndarray
@@ -134,6 +141,12 @@ def array(a: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
     return values
 
 
+def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> np.ndarray:
+    """Return an array over the memory of `x`, or a copy, as `shared_values` says."""
+    device = cpu() if device is None else as_device(device)
+    return shared_values(x, copy, ("float32", "float64"), device)
+
+
 def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
     """Return an uninitialised array."""
     return np.empty(shape, "float32" if dtype is None else dtype)
@@ -177,6 +190,12 @@ def flip(a: np.ndarray, axes: Any) -> np.ndarray:
 def pad(a: np.ndarray, axes: Iterable[tuple[int, int]]) -> np.ndarray:
     """Return a copy of `a` with zeros around it."""
     return np.pad(a, tuple(axes))
+
+
+def windows(a: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int]) -> np.ndarray:
+    """Return a view (N, OH, OW, KH, KW, C) of the windows of `a` (N, H, W, C); they may overlap."""
+    view = layout.window_view(a.shape, a.strides, kernel, stride)
+    return np.lib.stride_tricks.as_strided(a, *view)
 
 
 def maximum(a: Any, b: Any) -> Any:
@@ -251,3 +270,21 @@ def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """Return elements of `a` where the condition is not 0, else of `b`; the three broadcast."""
     return np.where(np.asarray(condition) != 0, a, b)
+
+
+def take_rows(a: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return the rows of the matrix `a` that the list of whole numbers `indices` names."""
+    return a[indices.astype(np.intp)]
+
+
+@quietly
+def add_rows(a: np.ndarray, indices: np.ndarray, rows: int) -> np.ndarray:
+    """Return a matrix of zeros with `rows` rows and each row of `a` added at its index."""
+    out = np.zeros((rows, a.shape[1]), a.dtype)
+    np.add.at(out, indices.astype(np.intp), a)
+    return out
+
+
+def to_dlpack(a: np.ndarray, **keywords: Any) -> Any:
+    """Return a DLPack capsule over a's memory, or of a copy if it is flipped."""
+    return export_values(a, **keywords)

@@ -14,6 +14,7 @@ from needle.autograd import (
     DATA_CLOCK,
     Op,
     Tensor,
+    TensorTuple,
     Value,
     sum_node_list,
 )
@@ -189,18 +190,24 @@ def _store(value: Value, grad: Tensor, accumulate: bool) -> None:
 def _gradients(output: Tensor, out_grad: Tensor, retain: bool) -> dict[Value, Tensor]:
     """Return the gradient of each leaf that requires one, of interior nodes too if `retain`."""
     order, recorded, _keep_alive = _nodes_requiring_grad(output)
-    contributions: dict[Value, list[Tensor]] = {order[-1]: [out_grad]}
+    contributions: dict[Value, list[Any]] = {order[-1]: [out_grad]}
     gradients: dict[Value, Tensor] = {}
     while order:
         node = order.pop()
         if node not in contributions:
             continue
         parts = contributions.pop(node)
-        grad = parts[0] if len(parts) == 1 else sum_node_list(parts)
+        grad = _total(node, parts)
+        for handle in getattr(node, "_hooks", ()):
+            grad = _hooked(handle.hook, grad)
         op = node.op
         if op is None or retain:
             gradients[node] = grad
         if op is None:
+            continue
+        if type(op) is ops.TupleGetItem:  # not its own gradient, which makes zeros for all others
+            (x,) = node.inputs
+            contributions.setdefault(x, []).append((op.index, grad))
             continue
         input_grads = op.gradient_as_tuple(grad, node)
         _check_gradients(op, node, input_grads)
@@ -208,6 +215,49 @@ def _gradients(output: Tensor, out_grad: Tensor, retain: bool) -> dict[Value, Te
             if x_grad is not None and x.requires_grad:
                 contributions.setdefault(recorded.get(x, x), []).append(x_grad)
     return gradients
+
+
+def _total(node: Value, parts: list[Any]) -> Any:
+    """Return the sum of what a node's users contributed.
+
+    To a TensorTuple that is its whole gradient, or (index, gradient) of one Tensor in it; a Tensor
+    that nobody used gets zeros.
+    """
+    if not isinstance(node, TensorTuple):
+        return parts[0] if len(parts) == 1 else sum_node_list(parts)
+    if len(parts) == 1 and isinstance(parts[0], TensorTuple):
+        return parts[0]
+    grads: list[list[Tensor]] = [[] for _ in range(len(node))]
+    for part in parts:
+        entries = enumerate(part) if isinstance(part, TensorTuple) else [part]
+        for index, grad in entries:
+            grads[index].append(grad)
+    return ops.make_tuple(
+        *(
+            sum_node_list(of_one) if of_one else Tensor.make_const(array_api.full_like(data, 0.0))
+            for of_one, data in zip(grads, node.realize_cached_data(), strict=True)
+        )
+    )
+
+
+def _hooked(hook: Callable[[Any], Any], grad: Any) -> Any:
+    """Return what a hook makes of a gradient: its result, or the gradient itself if that is None.
+
+    Raises:
+        GraphError: if the result is no Tensor of the gradient's shape.
+    """
+    result = hook(grad)
+    if result is None:
+        return grad
+    if not isinstance(result, Tensor) or result.shape != grad.shape:
+        met = (
+            f"shape {result.shape}" if isinstance(result, Tensor) else f"a {type(result).__name__}"
+        )
+        raise GraphError(
+            f"[register_hook] a hook returned {met} for a gradient of shape {grad.shape}; return a "
+            "Tensor of that shape, or None to leave the gradient as it is"
+        )
+    return result
 
 
 def _nodes_requiring_grad(
@@ -280,3 +330,7 @@ def _shape_of(value: Value) -> Any:
     if isinstance(value, Tensor):
         return value.shape
     return [part.shape for part in value.realize_cached_data()]
+
+
+# Late: ops are built on the classes of autograd, which imports this module.
+from needle import ops  # noqa: E402

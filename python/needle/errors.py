@@ -10,6 +10,7 @@ __all__ = [
     "DataNotFoundError",
     "DeviceError",
     "DtypeError",
+    "ExchangeError",
     "GraphError",
     "IndexingError",
     "MissingKernelError",
@@ -49,6 +50,10 @@ class MissingKernelError(DeviceError, AttributeError):
 
 class OutOfMemoryError(DeviceError, MemoryError):
     """A device that has no room for an array, after its pool was emptied."""
+
+
+class ExchangeError(NeedleError, BufferError, ValueError):
+    """Memory that cannot be shared with another library; both of what DLPack and numpy expect."""
 
 
 class GraphError(NeedleError, RuntimeError):

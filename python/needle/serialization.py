@@ -1,5 +1,6 @@
 """Models in safetensors files: names and arrays, nothing that runs when it is read."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -7,13 +8,14 @@ import numpy as np
 from needle.autograd import Tensor
 from needle.errors import DtypeError, NeedleError
 from needle.nn import Module
+from needle.torch_layout import load_torch_state_dict, torch_state_dict
 
 __all__ = ["load", "load_model", "save", "save_model"]
 
 
-def save(tensors: dict[str, Tensor], path: str | Path) -> None:
-    """Write Tensors by name to a safetensors file; an existing file is replaced only by a complete
-    one.
+def save(tensors: Mapping[str, Tensor | np.ndarray], path: str | Path) -> None:
+    """Write Tensors or arrays by name to a safetensors file; an existing file is replaced only by a
+    complete one.
     """
     from safetensors.numpy import save_file
 
@@ -21,7 +23,11 @@ def save(tensors: dict[str, Tensor], path: str | Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     try:
-        save_file({name: tensor.numpy() for name, tensor in tensors.items()}, partial)
+        arrays = {
+            name: value.numpy() if isinstance(value, Tensor) else value
+            for name, value in tensors.items()
+        }
+        save_file(arrays, partial)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)  # what an interrupted save leaves
@@ -50,17 +56,29 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
         ) from None
 
 
-def save_model(model: Module, path: str | Path) -> None:
-    """Write a model's parameters and buffers to a safetensors file."""
-    save(model.state_dict(), path)
+def save_model(model: Module, path: str | Path, layout: str = "needle") -> None:
+    """Write a model's parameters and buffers to a safetensors file, under needle's names and in its
+    shapes, or with layout="torch" in PyTorch's.
+    """
+    _check_layout("save_model", layout)
+    save(torch_state_dict(model) if layout == "torch" else model.state_dict(), path)
 
 
-def load_model(model: Module, path: str | Path) -> None:
+def load_model(model: Module, path: str | Path, layout: str = "needle") -> None:
     """Read a model's parameters and buffers from a safetensors file, each onto the device where it
-    lives.
+    lives; with layout="torch" a file that PyTorch's twin of the model was saved to.
 
     Raises:
         NeedleError: if the file cannot be read or its names are not the model's.
         ShapeError: if a value has another shape.
     """
-    model.load_state_dict(load(path))
+    _check_layout("load_model", layout)
+    if layout == "torch":
+        load_torch_state_dict(model, load(path))
+    else:
+        model.load_state_dict(load(path))
+
+
+def _check_layout(function: str, layout: str) -> None:
+    if layout not in ("needle", "torch"):
+        raise NeedleError(f"[{function}] no layout {layout!r}; give 'needle' or 'torch'")

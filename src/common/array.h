@@ -1,5 +1,5 @@
-// Array: a flat, uninitialised buffer of float32 from the backend's pool. Shapes live in Python.
-// Owned by the Python objects of bind.h.
+// Array: a flat buffer of float32, from the backend's pool and uninitialised, or over memory of
+// somebody else. Shapes live in Python. Owned by the Python objects of python_array.h.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,12 @@ class Array {
     }
   }
 
-  ~Array() { pool().release(data_, bytes_); }
+  // Over memory that outlives this. The pool never sees it: its next owner is not ours to choose.
+  Array(float* data, std::int64_t size) : size_(size), bytes_(0), data_(data), pooled_(false) {}
+
+  ~Array() {
+    if (pooled_) pool().release(data_, bytes_);
+  }
 
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
@@ -49,6 +54,7 @@ class Array {
   std::int64_t size_;
   std::size_t bytes_;
   float* data_;
+  bool pooled_ = true;
 };
 
 }  // namespace needle

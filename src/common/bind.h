@@ -339,6 +339,69 @@ inline PyObject* where(const Arguments& args) {
   return out.give();
 }
 
+// Reads the view of whole numbers that number rows into memory of the call's own, each checked to
+// be below `size`: what a kernel reads afterwards, nobody else can change.
+inline void read_rows(const Arguments& args, View indices, std::int64_t size,
+                      std::vector<std::int64_t>& rows) {
+  std::vector<float> values(static_cast<std::size_t>(element_count(indices.layout)));
+  kernels->to_host(indices, values.data());
+  rows.reserve(values.size());
+  for (const float value : values) {
+    if (!(value >= 0.0f && value < static_cast<float>(size)) ||
+        value != static_cast<float>(static_cast<std::int64_t>(value))) {
+      fail<IndexingError>(args.op(), "index ", value, " is no row of ", size,
+                          "; rows are whole numbers from 0 on");
+    }
+    rows.push_back(static_cast<std::int64_t>(value));
+  }
+}
+
+inline void check_matrix(const Arguments& args, const Layout& a, const Layout& indices) {
+  if (a.ndim == 2 && indices.ndim == 1) return;
+  fail<ShapeError>(args.op(), "shapes ", shape_text(a), " and ", shape_text(indices),
+                   "; a matrix and a list of indices are needed");
+}
+
+inline PyObject* take_rows(const Arguments& args) {
+  const Array& a = args.array(0);
+  const Array& indices = args.array(2);
+  Layout a_layout, i_layout;
+  args.layout(1, a, a_layout);
+  args.layout(3, indices, i_layout);
+  check_matrix(args, a_layout, i_layout);
+  const std::int64_t count = i_layout.shape[0];
+  const std::int64_t size = area(args, count, a_layout.shape[1]);
+  Result out(args, size);
+  launch(size + count, [&] {
+    std::vector<std::int64_t> rows;
+    read_rows(args, {indices.data(), i_layout}, a_layout.shape[0], rows);
+    kernels->take_rows({a.data(), a_layout}, rows.data(), count, out.data());
+  });
+  return out.give();
+}
+
+inline PyObject* add_rows(const Arguments& args) {
+  const Array& a = args.array(0);
+  const Array& indices = args.array(2);
+  Layout a_layout, i_layout;
+  args.layout(1, a, a_layout);
+  args.layout(3, indices, i_layout);
+  check_matrix(args, a_layout, i_layout);
+  if (a_layout.shape[0] != i_layout.shape[0]) {
+    fail<ShapeError>(args.op(), i_layout.shape[0], " indices for ", a_layout.shape[0],
+                     " rows; each row needs one");
+  }
+  const std::int64_t height = args.integer(4);
+  const std::int64_t size = area(args, height, a_layout.shape[1]);
+  Result out(args, size);
+  launch(size + element_count(a_layout), [&] {
+    std::vector<std::int64_t> rows;
+    read_rows(args, {indices.data(), i_layout}, height, rows);
+    kernels->add_rows({a.data(), a_layout}, rows.data(), height, out.data());
+  });
+  return out.give();
+}
+
 inline PyObject* strided_reduce(const Arguments& args, ReduceKernel kernel, bool takes_empty) {
   const Array& a = args.array(0);
   Layout a_layout;
@@ -410,6 +473,29 @@ inline PyObject* from_numpy(const Arguments& args) {
   const float* data = array.data();
   launch(out.size(), [&] { kernels->from_host(data, out.data(), out.size()); });
   return none();
+}
+
+// For backends on the host: memory shared with numpy, either way.
+
+// A flat numpy array over an Array's memory, which it keeps alive.
+inline PyObject* host_view(const Arguments& args) {
+  Array& a = args.array(0);
+  const auto owner = py::reinterpret_borrow<py::object>(args.object(0));
+  return py::array_t<float>({a.size()}, {sizeof(float)}, a.data(), owner).release().ptr();
+}
+
+// An Array over a flat numpy array's memory, which it keeps alive.
+inline PyObject* array_over(const Arguments& args) {
+  PyObject* object = args.object(0);
+  if (!py::isinstance<py::array_t<float>>(object))
+    fail<ArgumentError>(args.op(), "argument 1 is no numpy array of float32");
+  auto array = py::reinterpret_borrow<py::array_t<float>>(object);
+  const bool flat = array.ndim() == 1 && (array.size() < 2 || array.strides(0) == sizeof(float));
+  const auto address = reinterpret_cast<std::uintptr_t>(array.data());
+  if (!flat || !array.writeable() || address % alignof(float) != 0) {
+    fail<ArgumentError>(args.op(), "the array's memory must be flat, writable and aligned");
+  }
+  return new_array_over(array.mutable_data(), array.size(), object);
 }
 
 inline py::dict memory_stats() {
@@ -491,6 +577,10 @@ inline void bind_strided_kernels(py::module_& m) {
             [](Args args) { return strided_unary(args, kernels->copy); });
   add_entry(m, "where", "(condition, c_layout, a, a_layout, b, b_layout)",
             [](Args args) { return where(args); });
+  add_entry(m, "take_rows", "(a, a_layout, indices, i_layout)",
+            [](Args args) { return take_rows(args); });
+  add_entry(m, "add_rows", "(a, a_layout, indices, i_layout, rows)",
+            [](Args args) { return add_rows(args); });
   add_entry(m, "sum", "(a, a_layout, count)",
             [](Args args) { return strided_reduce(args, kernels->sum, true); });
   add_entry(m, "max", "(a, a_layout, count)",
@@ -499,6 +589,13 @@ inline void bind_strided_kernels(py::module_& m) {
             [](Args args) { return strided_reduce(args, kernels->min, false); });
   add_entry(m, "batched_matmul", "(a, a_layout, b, b_layout)",
             [](Args args) { return batched_matmul(args); });
+}
+
+// Called by the binding of a backend on the host.
+inline void bind_host_memory(py::module_& m) {
+  using Args = const Arguments&;
+  add_entry(m, "host_view", "(a)", [](Args args) { return host_view(args); });
+  add_entry(m, "array_over", "(array)", [](Args args) { return array_over(args); });
 }
 
 // Puts the class Array and every kernel of the table into the module.

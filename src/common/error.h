@@ -12,6 +12,10 @@ struct ShapeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+struct IndexingError : ShapeError {
+  using ShapeError::ShapeError;
+};
+
 struct DeviceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

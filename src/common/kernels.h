@@ -64,6 +64,10 @@ struct Kernels {
 #include "ops.def"
   UnaryKernel copy;
   void (*where)(View condition, View a, View b, float* out);
+  // Of matrices (n, d). `rows` lies in the host's memory and is checked: each is below n, in
+  // add_rows below `size`.
+  void (*take_rows)(View a, const std::int64_t* rows, std::int64_t count, float* out);
+  void (*add_rows)(View a, const std::int64_t* rows, std::int64_t size, float* out);
   ReduceKernel sum, max, min;  // max and min: no empty reduced axis
   BinaryKernel batched_matmul;
 };

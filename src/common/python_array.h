@@ -19,6 +19,7 @@ namespace py = pybind11;
 
 struct ArrayObject {
   PyObject_HEAD Array array;
+  PyObject* owner;  // of memory that is not the pool's; else null
 };
 
 inline PyTypeObject* array_type = nullptr;  // set once, by add_array_type
@@ -34,13 +35,26 @@ inline PyObject* new_array(const char* op, std::int64_t size) {
     Py_DECREF(array_type);
     throw;
   }
+  object->owner = nullptr;
+  return reinterpret_cast<PyObject*>(object);
+}
+
+// Returns a new reference to an Array over memory of `owner`, which lives as long.
+inline PyObject* new_array_over(float* data, std::int64_t size, PyObject* owner) {
+  auto* object = PyObject_New(ArrayObject, array_type);
+  if (object == nullptr) throw py::error_already_set();
+  new (&object->array) Array(data, size);
+  object->owner = Py_NewRef(owner);
   return reinterpret_cast<PyObject*>(object);
 }
 
 inline void delete_array(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  reinterpret_cast<ArrayObject*>(self)->array.~Array();
+  auto* object = reinterpret_cast<ArrayObject*>(self);
+  PyObject* owner = object->owner;
+  object->array.~Array();
   PyObject_Free(self);
+  Py_XDECREF(owner);  // last: it may run any code
   Py_DECREF(type);
 }
 
@@ -62,6 +76,8 @@ inline void raise_current_exception() {
     throw;
   } catch (py::error_already_set& error) {
     error.restore();
+  } catch (const IndexingError& error) {
+    raise_needle_error("IndexingError", error.what());
   } catch (const ShapeError& error) {
     raise_needle_error("ShapeError", error.what());
   } catch (const OutOfMemoryError& error) {

@@ -13,6 +13,7 @@
 
 #define NEEDLE_OP_NAMESPACE needle::cpu::NEEDLE_ISA
 #include "../common/ops.h"
+#include "gather.h"
 #include "matmul.h"
 #include "reduce.h"
 #include "strided.h"
@@ -137,6 +138,15 @@ void batched_matmul(View a, View b, float* out) {
 }
 
 void copy(View a, float* out) { copy_view(a, out); }
+
+void take_rows(View a, const int64_t* rows, int64_t count, float* out) {
+  gather_rows(a, rows, count, out);
+}
+
+void add_rows(View a, const int64_t* rows, int64_t size, float* out) {
+  scatter_rows(a, rows, size, out);
+}
+
 void sum(View a, int count, float* out) { reduce<Sum>(a, count, out); }
 void max(View a, int count, float* out) { reduce<Max>(a, count, out); }
 void min(View a, int count, float* out) { reduce<Min>(a, count, out); }

@@ -14,6 +14,8 @@ namespace needle::cpu::NEEDLE_ISA {
 
 void copy(View a, float* out);
 void where(View condition, View a, View b, float* out);
+void take_rows(View a, const std::int64_t* rows, std::int64_t count, float* out);
+void add_rows(View a, const std::int64_t* rows, std::int64_t size, float* out);
 void sum(View a, int count, float* out);  // over the last `count` axes
 void max(View a, int count, float* out);
 void min(View a, int count, float* out);

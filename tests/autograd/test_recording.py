@@ -11,8 +11,11 @@ from needle.recording import enable_grad, is_grad_enabled, no_grad
 from tests.gradcheck import check_gradients, check_values, constant64, outputs_of, tensor64
 from tests.op_table import ROWS, distinct, positive
 
-# Comparisons give constants, so nothing is differentiated.
+# Comparisons and positions are constants, so nothing is differentiated.
 WITHOUT_GRADIENT = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+WITHOUT_GRADIENT |= {"argmax", "argmin"}
+# It takes two devices, of which only one carries float64: tests/ops/test_to_device.py.
+NOT_IN_THE_TABLE = {"to_device", "ToDevice"}
 
 
 def public_functions():
@@ -21,7 +24,7 @@ def public_functions():
 
 
 def test_every_public_op_is_in_the_table():
-    assert public_functions() - WITHOUT_GRADIENT == {row.op for row in ROWS}
+    assert public_functions() - WITHOUT_GRADIENT - NOT_IN_THE_TABLE == {row.op for row in ROWS}
 
 
 def test_every_op_class_is_used_by_a_public_function(rng):
@@ -33,8 +36,9 @@ def test_every_op_class_is_used_by_a_public_function(rng):
             node = stack.pop()
             used.add(type(node.op).__name__)
             stack.extend(node.inputs)
-    classes = {name for name in ops.__all__ if name[0].isupper()}
-    assert classes - used == {"PlaceSlice"}  # the gradient of TakeSlice, differentiated below
+    classes = {name for name in ops.__all__ if name[0].isupper()} - NOT_IN_THE_TABLE
+    # The gradients of TakeSlice and TakeRows, differentiated below and in test_take.py.
+    assert classes - used == {"PlaceSlice", "AddRows"}
 
 
 def test_place_slice(rng):
@@ -77,15 +81,32 @@ METHODS = {
     "mean": (lambda x, y: x.mean((0, 1)), lambda x, y: x.mean()),
     "max": (lambda x, y: x.max(1, True), lambda x, y: x.max(1, keepdims=True)),
     "min": (lambda x, y: x.min(axis=-1), lambda x, y: x.min(-1)),
+    "var": (lambda x, y: x.var(1), lambda x, y: x.var(1)),
+    "std": (
+        lambda x, y: x.std(dim=1, keepdim=True, correction=1),
+        lambda x, y: x.std(1, keepdims=True, ddof=1),
+    ),
     "broadcast_to": (lambda x, y: x.broadcast_to((2, 2, 3)), lambda x, y: np.stack([x, x])),
     "reshape": (lambda x, y: x.reshape(3, 2), lambda x, y: x.reshape(3, 2)),
     "transpose": (lambda x, y: x.transpose(), lambda x, y: x.T),
     "permute": (lambda x, y: x.permute((1, 0)), lambda x, y: x.T),
+    "T": (lambda x, y: x.unsqueeze(0).T, lambda x, y: x[None].T),
+    "view": (lambda x, y: x.view(-1, 2), lambda x, y: x.reshape(-1, 2)),
+    "flatten": (lambda x, y: x.flatten(), lambda x, y: x.reshape(6)),
     "squeeze": (lambda x, y: x[:1].squeeze(0), lambda x, y: x[0]),
     "unsqueeze": (lambda x, y: x.unsqueeze(1), lambda x, y: x[:, None]),
     "exp": (lambda x, y: x.exp(), lambda x, y: np.exp(x)),
     "log": (lambda x, y: y.log(), lambda x, y: np.log(y)),
     "sqrt": (lambda x, y: y.sqrt(), lambda x, y: np.sqrt(y)),
+    "sin": (lambda x, y: x.sin(), lambda x, y: np.sin(x)),
+    "cos": (lambda x, y: x.cos(), lambda x, y: np.cos(x)),
+    "tanh": (lambda x, y: x.tanh(), lambda x, y: np.tanh(x)),
+    "sigmoid": (lambda x, y: x.sigmoid(), lambda x, y: 1 / (1 + np.exp(-x))),
+    "relu": (lambda x, y: x.relu(), lambda x, y: np.maximum(x, 0)),
+    "softmax": (
+        lambda x, y: x.softmax(dim=0),
+        lambda x, y: np.exp(x) / np.exp(x).sum(0),
+    ),
     "abs": (lambda x, y: x.abs(), lambda x, y: np.abs(x)),
     "clip": (lambda x, y: x.clip(-1, 1), lambda x, y: np.clip(x, -1, 1)),
     "__add__": (lambda x, y: x + y, lambda x, y: x + y),
@@ -106,13 +127,40 @@ METHODS = {
     "__iter__": (lambda x, y: tuple(x), lambda x, y: tuple(x)),
 }
 
+# Synonyms of arguments, and numbers in the place of a tuple.
+SPELLINGS = {
+    "sum-axis": (lambda x: x.sum(axis=1), lambda x: x.sum(1)),
+    "sum-dim-keepdim": (lambda x: x.sum(dim=(0, 1), keepdim=True), lambda x: x.sum(keepdims=True)),
+    "mean-dim": (lambda x: x.mean(dim=-1), lambda x: x.mean(-1)),
+    "max-axis": (lambda x: x.max(axis=0, keepdims=True), lambda x: x.max(0, keepdims=True)),
+    "var-axes": (lambda x: x.var((0, 1), correction=1), lambda x: x.var(ddof=1)),
+    "permute-numbers": (lambda x: x.permute(1, 0), lambda x: x.T),
+    "transpose-numbers": (lambda x: x.transpose(0, 1), lambda x: x.T),
+    "transpose-pair": (lambda x: x.transpose((-1, 0)), lambda x: x.T),
+    "reshape-numbers": (lambda x: x.reshape(2, -1, 1), lambda x: x.reshape(2, -1, 1)),
+    "view-tuple": (lambda x: x.view((6,)), lambda x: x.reshape(6)),
+    "flatten-from": (lambda x: x.unsqueeze(0).flatten(1), lambda x: x.reshape(1, 6)),
+    "flatten-to": (lambda x: x.unsqueeze(-1).flatten(0, 1), lambda x: x.reshape(6, 1)),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_spellings_of_arguments(name, rng):
+    call, reference = SPELLINGS[name]
+    x = distinct(rng, (2, 3))
+    check_values(call, reference, x)
+    check_gradients(call, x, rng=rng)
+
+
 # What gives no Tensor, a constant by design, or the same Tensor elsewhere.
 NOT_DIFFERENTIABLE = {
     *("shape", "dtype", "device", "ndim", "size", "numpy", "item", "data", "detach", "to"),
+    *("argmax", "argmin", "name", "register_hook"),
     *("backward", "is_leaf", "make_const", "make_from_op", "realize_cached_data", "num_outputs"),
     *("cached_data", "grad", "inputs", "op", "requires_grad"),
     *("__lt__", "__le__", "__gt__", "__ge__"),
-    *("__len__", "__bool__", "__float__", "__int__", "__array__"),
+    *("__len__", "__bool__", "__float__", "__int__"),
+    *("__array__", "__dlpack__", "__dlpack_device__"),
 }
 
 

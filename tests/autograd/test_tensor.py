@@ -140,13 +140,25 @@ def test_moving_to_the_same_device_returns_the_tensor():
 
 
 @nd_only
-def test_moving_elsewhere_is_a_detached_copy():
+def test_moving_elsewhere_is_recorded():
     if not cpu().enabled():
         pytest.skip("needs two devices")
-    x = Tensor([1.0], device=cpu_numpy()) * 2
+    x = Tensor([1.0, 2.0], device=cpu_numpy())
     moved = x.to("cpu")
-    assert moved.device == cpu() and moved.op is None and moved.requires_grad
+    assert moved.device == cpu() and moved.requires_grad
+    (moved * moved).backward()
+    assert x.grad.device == cpu_numpy() and x.grad.numpy().tolist() == [2, 4]
     assert not x.detach().to("cpu").requires_grad
+
+
+def test_names():
+    assert tensor64([1.0]).name is None
+    x = Tensor([1.0], name="x")
+    assert x.name == "x" and "name='x'" in repr(x)
+    y = x * 2
+    y.name = "twice"
+    assert y.name == "twice" and "name='twice', op=MulScalar" in repr(y)
+    assert y.detach().name is None
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_memory_is_shared_with_nobody(device):
     seen[1] = 77
     part = a[1:].numpy()
     part[...] = 55
-    as_array = np.asarray(a)
+    as_array = np.array(a)
     as_array[2] = 33
     np.testing.assert_array_equal(a.numpy(), [1, 1, 1])
 

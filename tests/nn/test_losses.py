@@ -1,4 +1,4 @@
-"""SoftmaxLoss and MSELoss: values at any magnitude, gradients, labels, losses as Python numbers."""
+"""The losses: values at any magnitude, gradients, labels, losses as Python numbers."""
 
 import re
 
@@ -8,6 +8,7 @@ import pytest
 import needle as ndl
 from needle import nn
 from needle.errors import IndexingError, ShapeError
+from tests.gradcheck import check_gradients
 from tests.nn.module_gradcheck import check_module
 
 
@@ -173,3 +174,64 @@ def test_a_loss_becomes_a_python_number(loss):
 def test_a_loss_is_an_array_of_shape_nothing(loss):
     assert loss.shape == ()
     assert isinstance(loss.numpy(), np.ndarray) and loss.numpy().shape == ()
+
+
+# --- CrossEntropyLoss ---
+
+
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("with_labels", [True, False])
+def test_cross_entropy(device, rng, batched, with_labels):
+    logits = rng.standard_normal((4, 3) if batched else (3,)).astype(np.float32)
+    if with_labels:
+        target = np.array([2, 0, 1, 2]) if batched else np.array(1)
+    else:
+        target = rng.dirichlet(np.ones(3), 4 if batched else None)
+    x = ndl.Tensor(logits, device=device)
+    loss = nn.CrossEntropyLoss()(x, ndl.Tensor(target, device=device, requires_grad=False))
+    assert loss.shape == () and loss.device == device
+    loss.backward()
+    e = np.exp(logits.astype(np.float64))
+    softmax = e / e.sum(-1, keepdims=True)
+    p = np.eye(3)[target] if with_labels else target
+    count = 4 if batched else 1
+    np.testing.assert_allclose(loss.item(), -(p * np.log(softmax)).sum() / count, rtol=1e-5)
+    expected = (softmax - p) / count
+    np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_cross_entropy_learns_probabilities_too(rng):
+    logits, target = rng.standard_normal((2, 3)), rng.dirichlet(np.ones(3), 2)
+    check_gradients(lambda x, p: nn.CrossEntropyLoss()(x, p), logits, target, rng=rng)
+
+
+@pytest.mark.parametrize("magnitude", [1e4, 1e8])
+def test_cross_entropy_at_any_magnitude(device, magnitude):
+    x = ndl.Tensor([[magnitude, magnitude], [-magnitude, magnitude]], device=device)
+    y = ndl.Tensor([0, 1], device=device, requires_grad=False)
+    assert nn.CrossEntropyLoss()(x, y).item() == pytest.approx(np.log(2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("logits", "target"),
+    [
+        ((4, 3), (3,)),
+        ((4, 3), (4, 2)),
+        ((4, 3), (4, 1)),
+        ((3,), (2,)),
+        ((0, 3), (0,)),
+        ((), ()),
+        ((2, 3, 4), (2, 3)),
+    ],
+)
+def test_cross_entropy_refuses_other_shapes(device, logits, target):
+    with pytest.raises(ShapeError, match=r"\[CrossEntropyLoss\] logits .* and target .*; give"):
+        nn.CrossEntropyLoss()(ndl.zeros(*logits, device=device), ndl.zeros(*target, device=device))
+
+
+@pytest.mark.parametrize("label", [3, -1])
+def test_cross_entropy_refuses_labels_that_are_no_class(device, label):
+    with pytest.raises(IndexingError, match=str(label)):
+        nn.CrossEntropyLoss()(
+            ndl.zeros(1, 3, device=device), ndl.Tensor([label], device=device, requires_grad=False)
+        )

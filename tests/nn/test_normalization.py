@@ -1,4 +1,4 @@
-"""BatchNorm1d and LayerNorm1d: values against numpy, gradients, running statistics."""
+"""BatchNorm1d, LayerNorm1d and LayerNorm: values against numpy, gradients, running statistics."""
 
 import gc
 import re
@@ -124,6 +124,39 @@ def test_layer_norm_is_the_same_in_both_modes(device, rng):
     x = ndl.Tensor(rng.standard_normal((4, 3)), device=device, dtype="float32")
     np.testing.assert_array_equal(layer(x).numpy(), layer.eval()(x).numpy())
     assert list(layer.state_dict()) == ["weight", "bias"]
+
+
+# --- LayerNorm ---
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3), (2, 1, 4, 3), (3,), (2, 0, 3)], ids=str)
+@pytest.mark.parametrize("size", [3, (3,)], ids=str)
+def test_layer_norm_of_any_rank_normalises_the_last_axis(device, shape, size, rng):
+    layer = randomize(nn.LayerNorm(size, eps=0.1, device=device), rng)
+    x = rng.normal(3, 2, shape).astype(np.float32)
+    y = layer(ndl.Tensor(x, device=device, dtype="float32"))
+    expected = normed(x, -1, 0.1) * layer.weight.numpy() + layer.bias.numpy()
+    assert y.shape == shape and y.device == device
+    np.testing.assert_allclose(y.numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2, 3)], ids=str)
+def test_layer_norm_of_any_rank_gradients(shape, rng):
+    layer = randomize(nn.LayerNorm(3, eps=0.1, **FLOAT64), rng)
+    check_module(layer, rng.standard_normal(shape), rng=rng)
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (3, 1), ()], ids=str)
+def test_layer_norm_of_any_rank_refuses_another_last_size(device, shape):
+    message = f"[LayerNorm] input {shape} does not end in normalized_size=3"
+    with pytest.raises(ShapeError, match=re.escape(message)):
+        nn.LayerNorm(3, device=device)(ndl.Tensor(np.ones(shape), device=device, dtype="float32"))
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), ()], ids=str)
+def test_layer_norm_normalises_one_axis(sizes):
+    with pytest.raises(ShapeError, match=re.escape(f"normalized_size {sizes} is not one size")):
+        nn.LayerNorm(sizes)
 
 
 # --- BatchNorm1d ---

@@ -67,7 +67,6 @@ def test_join_takes_a_tuple_of_tensors():
         ((0, 0, 0), r"\[getitem\] 3 indices for 2 axes"),
         ((..., ...), r"\[getitem\] more than one \.\.\."),
         (1.0, r"\[getitem\] cannot index axis 0 with a float; use integers and slices"),
-        ([0, 1], r"\[getitem\] cannot index axis 0 with a list"),
         ("a", r"\[getitem\] cannot index axis 0 with a str"),
         (slice(None, None, 0), r"\[getitem\].*axis 0.*zero"),
     ],

@@ -120,6 +120,24 @@ def test_softmax_loss(device, torch, rng, scale):
     assert_close(z.grad, tz.grad)
 
 
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("with_labels", [True, False])
+def test_cross_entropy(device, torch, rng, batched, with_labels):
+    shape = (4, 3) if batched else (3,)
+    x, tx = pair(rng.standard_normal(shape), device, torch)
+    if with_labels:
+        target = rng.integers(0, 3, shape[:-1])
+    else:
+        target = rng.dirichlet(np.ones(3), shape[:-1]).astype(np.float32)
+    y = ndl.Tensor(target, device=device, requires_grad=False)
+    loss = nn.CrossEntropyLoss()(x, y)
+    expected = torch.nn.CrossEntropyLoss()(tx, torch.tensor(target))
+    loss.backward()
+    expected.backward()
+    assert_close(loss, expected)
+    assert_close(x.grad, tx.grad)
+
+
 def test_mse_loss(device, torch, rng):
     a, ta = pair(rng.standard_normal((4, 3)), device, torch)
     b, tb = pair(rng.standard_normal((4, 3)), device, torch)
@@ -137,6 +155,10 @@ def test_mse_loss(device, torch, rng):
         ("SGD", {"lr": 0.1, "weight_decay": 0.3}),
         ("Adam", {"lr": 0.1}),
         ("Adam", {"lr": 0.1, "weight_decay": 0.3, "eps": 1e-3}),
+        ("AdamW", {"lr": 0.1}),
+        ("AdamW", {"lr": 0.1, "weight_decay": 0.3, "eps": 1e-3}),
+        ("RMSprop", {"lr": 0.1}),
+        ("RMSprop", {"lr": 0.1, "alpha": 0.5, "weight_decay": 0.3, "momentum": 0.9}),
     ],
     ids=str,
 )

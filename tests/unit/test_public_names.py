@@ -20,12 +20,12 @@ ROOT = Path(__file__).parents[2]
 OPS = (
     "add add_scalar multiply mul_scalar power power_scalar divide divide_scalar transpose reshape"
     " broadcast_to summation matmul negate log exp relu tanh logsumexp logsoftmax make_tuple"
-    " tuple_get_item fused_add_scalars"
+    " tuple_get_item fused_add_scalars stack split flip dilate undilate conv max_pool avg_pool"
 )
 OP_CLASSES = (
     "EWiseAdd AddScalar EWiseMul MulScalar EWisePow PowerScalar EWiseDiv DivScalar Transpose"
     " Reshape BroadcastTo Summation MatMul Negate Log Exp ReLU Tanh LogSumExp LogSoftmax"
-    " MakeTensorTuple TupleGetItem FusedAddScalars"
+    " MakeTensorTuple TupleGetItem FusedAddScalars Stack Split Flip Dilate UnDilate Conv"
 )
 INIT = (
     "rand randn randb constant ones zeros ones_like zeros_like one_hot"
@@ -36,11 +36,12 @@ NAMES = {
     " default_device Device BACKEND array_api NDArray ones zeros zeros_like ones_like "
     + OPS
     + " sin cos sqrt abs sigmoid clip where max min mean concatenate squeeze unsqueeze softmax"
-    " equal no_grad enable_grad",
+    " equal no_grad enable_grad viz onnx summary",
     "needle.ops": OPS + " " + OP_CLASSES,
     "needle.ops.ops_mathematic": "EWisePow power_scalar transpose summation matmul relu",
     "needle.ops.ops_logarithmic": "LogSumExp logsumexp LogSoftmax logsoftmax",
-    "needle.ops.ops_tuple": "MakeTensorTuple make_tuple TupleGetItem FusedAddScalars",
+    "needle.ops.ops_tuple": "MakeTensorTuple make_tuple TupleGetItem FusedAddScalars Stack Split",
+    "needle.ops.ops_conv": "Flip Dilate UnDilate Conv conv MaxPool AvgPool",
     "needle.autograd": "Tensor TensorTuple Value Op TensorOp TensorTupleOp find_topo_sort"
     " compute_gradient_of_variables sum_node_list TENSOR_COUNTER LAZY_MODE",
     "needle.autograd.Tensor": "op inputs cached_data requires_grad grad num_outputs"
@@ -59,15 +60,25 @@ NAMES = {
     "needle.init": INIT,
     "needle.init.init_initializers": "xavier_uniform xavier_normal kaiming_uniform kaiming_normal",
     "needle.nn": "Parameter Module Identity Linear Flatten ReLU Sequential SoftmaxLoss BatchNorm1d"
-    " LayerNorm1d Dropout Residual",
+    " LayerNorm1d Dropout Residual Conv BatchNorm2d MaxPool2d AvgPool2d RNNCell RNN LSTMCell"
+    " LSTM GRUCell GRU Embedding LayerNorm"
+    " MultiHeadAttention AttentionLayer TransformerLayer Transformer",
     "needle.nn.Module": "parameters _children train eval forward __call__",
     "needle.optim": "Optimizer SGD Adam",
     "needle.optim.Optimizer": "step reset_grad",
     "needle.optim.SGD": "clip_grad_norm",
     "needle.data": "Dataset DataLoader Transform RandomFlipHorizontal RandomCrop MNISTDataset"
-    " NDArrayDataset",
+    " NDArrayDataset CIFAR10Dataset Corpus Dictionary batchify get_batch",
+    "needle.data.Corpus": "tokenize",
+    "needle.data.Dictionary": "add_word __len__",
+    "needle.viz": "graph Graph",
+    "needle.viz.Graph": "dot svg text save",
+    "needle.onnx": "export",
     "needle.data.Dataset": "apply_transforms __getitem__ __len__",
-    "simple_ml": "parse_mnist softmax_loss nn_epoch loss_err",
+    "simple_ml": "parse_mnist softmax_loss nn_epoch loss_err epoch_general_cifar10 train_cifar10"
+    " evaluate_cifar10 epoch_general_ptb train_ptb evaluate_ptb ResNet9 LanguageModel",
+    "models": "ResNet9 LanguageModel",
+    "apps.models": "ResNet9 LanguageModel",
     "mlp_resnet": "ResidualBlock MLPResNet epoch train_mnist",
 }
 
@@ -99,6 +110,14 @@ SIGNATURES = {
     "needle.ops.summation": "(a, axes=None, keepdims=False)",
     "needle.ops.logsumexp": "(a, axes=None)",
     "needle.ops.fused_add_scalars": "(x, c0, c1)",
+    "needle.ops.conv": "(a, b, stride=1, padding=1)",
+    "needle.ops.Conv": "(stride=1, padding=0)",
+    "needle.ops.dilate": "(a, axes, dilation)",
+    "needle.ops.undilate": "(a, axes, dilation)",
+    "needle.ops.max_pool": "(a, kernel_size, stride=None, padding=0)",
+    "needle.ops.avg_pool": "(a, kernel_size, stride=None, padding=0)",
+    "needle.ops.split": "(a, axis)",
+    "needle.init.kaiming_uniform": "(fan_in, fan_out, shape=None, nonlinearity='relu', **kwargs)",
     "needle.init.rand": "(*shape, low=0.0, high=1.0, device=None, dtype='float32',"
     " requires_grad=False)",
     "needle.init.randn": "(*shape, mean=0.0, std=1.0, device=None, dtype='float32',"
@@ -111,9 +130,34 @@ SIGNATURES = {
     "needle.nn.LayerNorm1d": "(dim, eps=1e-05, device=None, dtype='float32')",
     "needle.nn.Dropout": "(p=0.5)",
     "needle.nn.Residual": "(fn)",
+    "needle.nn.Conv": "(in_channels, out_channels, kernel_size, stride=1, bias=True, device=None,"
+    " dtype='float32')",
+    "needle.nn.BatchNorm2d": "(dim, eps=1e-05, momentum=0.1, device=None, dtype='float32')",
     "needle.nn.Sequential": "(*modules)",
+    "needle.nn.RNNCell": "(input_size, hidden_size, bias=True, nonlinearity='tanh', device=None,"
+    " dtype='float32')",
+    "needle.nn.RNN": "(input_size, hidden_size, num_layers=1, bias=True, nonlinearity='tanh',"
+    " device=None, dtype='float32')",
+    "needle.nn.LSTMCell": "(input_size, hidden_size, bias=True, device=None, dtype='float32')",
+    "needle.nn.LSTM": "(input_size, hidden_size, num_layers=1, bias=True, device=None,"
+    " dtype='float32')",
+    "needle.nn.GRU": "(input_size, hidden_size, num_layers=1, bias=True, device=None,"
+    " dtype='float32')",
+    "needle.nn.Embedding": "(num_embeddings, embedding_dim, device=None, dtype='float32')",
+    "needle.nn.LayerNorm": "(normalized_size, eps=1e-05, device=None, dtype='float32')",
+    "needle.nn.MultiHeadAttention": "(*, dropout=0.0, causal=False, device=None, dtype='float32')",
+    "needle.nn.AttentionLayer": "(q_features, num_head, dim_head, *, k_features=None,"
+    " v_features=None, out_features=None, dropout=0.0, causal=True, device=None, dtype='float32')",
+    "needle.nn.TransformerLayer": "(q_features, num_head, dim_head, hidden_size, *, dropout=0.0,"
+    " causal=True, device=None, dtype='float32')",
+    "needle.nn.Transformer": "(embedding_size, hidden_size, num_layers, *, num_head=8,"
+    " dim_head=32, dropout=0.0, causal=True, device=None, dtype='float32', batch_first=False,"
+    " sequence_len=2048)",
     "needle.optim.SGD": "(params, lr=0.01, momentum=0.0, weight_decay=0.0)",
     "needle.optim.Adam": "(params, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-08, weight_decay=0.0)",
+    "needle.summary": "(model, input_shape)",
+    "needle.viz.graph": "(output, names=None, limit=500)",
+    "needle.onnx.export": "(model, path, example)",
     "needle.data.MNISTDataset": "(image_filename, label_filename, transforms=None)",
     "needle.data.NDArrayDataset": "(*arrays)",
     "needle.data.RandomFlipHorizontal": "(p=0.5)",
@@ -122,6 +166,9 @@ SIGNATURES = {
     "simple_ml.nn_epoch": "(X, y, W1, W2, lr=0.1, batch=100)",
     "simple_ml.loss_err": "(h, y)",
     "mlp_resnet.epoch": "(dataloader, model, opt=None)",
+    "models.ResNet9": "(device=None, dtype='float32')",
+    "models.LanguageModel": "(embedding_size, output_size, hidden_size, num_layers=1,"
+    " seq_model='rnn', seq_len=40, device=None, dtype='float32')",
 }
 
 
@@ -142,13 +189,14 @@ def test_signatures_begin_as_promised(path):
 FILES = (
     "python/needle/autograd.py python/needle/backend_numpy.py python/needle/backend_selection.py"
     " python/needle/ops/ops_mathematic.py python/needle/ops/ops_logarithmic.py"
-    " python/needle/ops/ops_tuple.py python/needle/nn/nn_basic.py"
+    " python/needle/ops/ops_tuple.py python/needle/nn/nn_basic.py python/needle/nn/nn_conv.py"
+    " python/needle/nn/nn_sequence.py python/needle/nn/nn_transformer.py"
     " python/needle/init/init_basic.py python/needle/init/init_initializers.py"
     " python/needle/optim.py python/needle/data/data_basic.py"
     " python/needle/data/data_transforms.py python/needle/data/datasets/mnist_dataset.py"
     " python/needle/data/datasets/ndarray_dataset.py python/needle/backend_ndarray/ndarray.py"
     " python/needle/backend_ndarray/ndarray_backend_numpy.py src/ndarray_backend_cpu.cc"
-    " apps/simple_ml.py apps/mlp_resnet.py hw_stages/hw0/src/simple_ml.py"
+    " apps/simple_ml.py apps/mlp_resnet.py apps/models.py hw_stages/hw0/src/simple_ml.py"
     " hw_stages/hw0/src/simple_ml_ext.cpp"
 )
 

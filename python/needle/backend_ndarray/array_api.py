@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from needle.backend_ndarray import layout
+from needle.backend_ndarray.exchange import from_dlpack
 from needle.backend_ndarray.ndarray import (
     NDArray,
     array,
@@ -17,9 +18,11 @@ from needle.backend_ndarray.ndarray import (
     full_like,
     unary,
 )
+from needle.errors import DeviceError, ShapeError
 
 __all__ = [
     "abs",
+    "add_rows",
     "array",
     "broadcast_to",
     "compact",
@@ -27,6 +30,7 @@ __all__ = [
     "empty",
     "exp",
     "flip",
+    "from_dlpack",
     "full",
     "full_like",
     "log",
@@ -41,8 +45,11 @@ __all__ = [
     "sin",
     "sqrt",
     "sum",
+    "take_rows",
     "tanh",
+    "to_dlpack",
     "where",
+    "windows",
 ]
 
 
@@ -74,6 +81,11 @@ def flip(a: NDArray, axes: int | Iterable[int]) -> NDArray:
 def pad(a: NDArray, axes: Iterable[tuple[int, int]]) -> NDArray:
     """Return a compact copy of `a` with zeros around it."""
     return a.pad(axes)
+
+
+def windows(a: NDArray, kernel: tuple[int, int], stride: tuple[int, int]) -> NDArray:
+    """Return a view (N, OH, OW, KH, KW, C) of the windows of `a` (N, H, W, C); they may overlap."""
+    return a.as_strided(*layout.window_view(a.shape, a.strides, kernel, stride))
 
 
 def maximum(a: NDArray, b: Any) -> NDArray:
@@ -149,3 +161,50 @@ def where(condition: NDArray, a: Any, b: Any) -> NDArray:
     parts = [part.broadcast_to(shape) for part in (condition, a, b)]
     arguments = [argument for part in parts for argument in (part._handle, part._layout)]
     return compact_result(condition._device, condition._device.where(*arguments), shape)
+
+
+def take_rows(a: NDArray, indices: NDArray) -> NDArray:
+    """Return the rows of the matrix `a` that the list of whole numbers `indices` names.
+
+    Raises:
+        IndexingError: for a number that names no row (`cpu_numpy()` counts negative ones from the
+            end).
+    """
+    _check_rows(a, indices, "take_rows")
+    handle = a._device.take_rows(a._handle, _place(a), indices._handle, indices._layout)
+    return compact_result(a._device, handle, (indices._shape[0], a._shape[1]))
+
+
+def add_rows(a: NDArray, indices: NDArray, rows: int) -> NDArray:
+    """Return a matrix of zeros with `rows` rows and each row of `a` added at its index."""
+    _check_rows(a, indices, "add_rows")
+    if indices._shape[0] != a._shape[0]:
+        raise ShapeError(
+            f"[add_rows] {indices._shape[0]} indices for {a._shape[0]} rows; each row needs one"
+        )
+    handle = a._device.add_rows(a._handle, _place(a), indices._handle, indices._layout, rows)
+    return compact_result(a._device, handle, (rows, a._shape[1]))
+
+
+def to_dlpack(a: NDArray, **keywords: Any) -> Any:
+    """Return a DLPack capsule over a's memory."""
+    return a.__dlpack__(**keywords)
+
+
+def _check_rows(a: NDArray, indices: NDArray, op: str) -> None:
+    """Raise unless `a` is a matrix and `indices` a list beside it."""
+    if a.ndim != 2 or indices.ndim != 1:
+        raise ShapeError(
+            f"[{op}] shapes {a._shape} and {indices._shape}; a matrix and a list of indices are "
+            "needed"
+        )
+    if indices._device != a._device:
+        raise DeviceError(
+            f"[{op}] a matrix on {a._device} and indices on {indices._device}; move one with "
+            ".to(device)"
+        )
+
+
+def _place(a: NDArray) -> tuple[Any, ...]:
+    """Return a's layout in full, also where it is compact."""
+    return a._shape, a._strides, a._offset

@@ -70,7 +70,7 @@ COURSE_KERNELS: dict[str, str] = {
 }
 
 # A backend may lack these.
-OPTIONAL_KERNELS = frozenset({"matmul_tiled"})
+OPTIONAL_KERNELS = frozenset({"matmul_tiled", "host_view", "array_over"})
 
 # One row each: `name(a, a_layout, b, b_layout)` and `name_scalar(a, a_layout, value)`, both ->
 # Array.
@@ -108,6 +108,11 @@ STRIDED_KERNELS: dict[str, str] = {
     "copy": "(a, a_layout) -> the view, compact",
     "where": "(condition, c_layout, a, a_layout, b, b_layout) -> a where the condition is not "
     "0, else b",
+    "take_rows": "(a, a_layout, indices, i_layout) -> (n, d), compact: the rows of a matrix that "
+    "n whole numbers name; compiled backends refuse others (IndexingError)",
+    "add_rows": "(a, a_layout, indices, i_layout, rows) -> (rows, d), compact: zeros with each "
+    "row of the matrix a added at its index, in order; the same numbers; a's layout is never "
+    "None in these two",
     "sum": "(a, a_layout, count) -> the sum over the last `count` axes of the view; 0 over an "
     "empty axis",
     "max": "(a, a_layout, count) -> the maximum over the last `count` axes; NaN if one is met; "
@@ -124,6 +129,9 @@ STRIDED_KERNELS: dict[str, str] = {
 MEMORY_FUNCTIONS: dict[str, str] = {
     "memory_stats": "() -> {'live_bytes', 'cached_bytes', 'hits', 'misses'} of the memory pool",
     "empty_cache": "(): give the pool's unused blocks back to the system",
+    "host_view": "(a) -> a flat numpy array over the buffer itself, which it keeps alive",
+    "array_over": "(array) -> an Array over the memory of a flat, writable numpy array, which it "
+    "keeps alive; these two where the host reaches the memory",
 }
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "resolve_reshape",
     "slice_length",
     "view_bounds",
+    "window_view",
 ]
 
 Shape = tuple[int, ...]
@@ -79,6 +80,21 @@ def view_bounds(shape: Shape, strides: Shape, offset: int) -> tuple[int, int]:
     """Return the lowest and highest element that a non-empty view touches."""
     reach = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
     return offset + sum(r for r in reach if r < 0), offset + sum(r for r in reach if r > 0)
+
+
+@remembered
+def window_view(
+    shape: Shape, strides: Shape, kernel: tuple[int, int], stride: tuple[int, int]
+) -> tuple[Shape, Shape]:
+    """Return the shape (N, OH, OW, KH, KW, C) and the strides of the windows of (N, H, W, C).
+
+    A window begins at every `stride`-th row and column where a whole one fits.
+    """
+    n, h, w, c = shape
+    along_n, along_h, along_w, along_c = strides
+    counts = ((h - kernel[0]) // stride[0] + 1, (w - kernel[1]) // stride[1] + 1)
+    steps = (along_h * stride[0], along_w * stride[1])
+    return (n, *counts, *kernel, c), (along_n, *steps, along_h, along_w, along_c)
 
 
 def normalize_axes(axes: Any, ndim: int, op: str) -> Shape:

@@ -15,7 +15,8 @@ import numpy as np
 
 from needle.backend_ndarray import layout
 from needle.backend_ndarray.device import BackendDevice, as_device, default_device
-from needle.errors import DeviceError, DtypeError, ShapeError
+from needle.backend_ndarray.dlpack import export_values
+from needle.errors import DeviceError, DtypeError, ExchangeError, ShapeError
 
 __all__ = [
     "NDArray",
@@ -161,7 +162,46 @@ class NDArray:
         return self._device.to_numpy(self._handle, self._shape, self._strides, self._offset)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+        """Return a numpy array over the memory itself, or a copy if `dtype`, `copy` or the device
+        ask for one; ExchangeError if `copy` is False then.
+        """
+        reachable = hasattr(self._device, "host_view")
+        values = self._host_view("array") if reachable else self.numpy()
+        wanted = values.dtype if dtype is None else np.dtype(dtype)
+        if copy is False and not (reachable and wanted == values.dtype):
+            raise ExchangeError(
+                f"[array] {self.dtype} on {self._device} needs a copy as {wanted} for numpy; leave "
+                "out copy=False"
+            )
+        return values.astype(wanted, copy=bool(copy))
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        """Return a DLPack capsule over the memory itself, for `from_dlpack` of other libraries;
+        ExchangeError where the host cannot reach it. A flipped view is copied.
+        """
+        return export_values(self._host_view("dlpack"), **keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._host_view("dlpack").__dlpack_device__()
+
+    def _host_view(self, op: str) -> np.ndarray:
+        """Return a numpy array over the memory itself; read-only if elements share theirs."""
+        if not hasattr(self._device, "host_view"):
+            raise ExchangeError(
+                f"[{op}] the memory of {self._device} is out of reach; move it with .to(cpu())"
+            )
+        flat = self._device.host_view(self._handle)
+        if self.size == 0:
+            return flat[:0].reshape(self._shape)
+        step = flat.itemsize
+        strides = tuple(stride * step for stride in self._strides)
+        view: np.ndarray = np.ndarray(self._shape, flat.dtype, flat, self._offset * step, strides)
+        view.flags.writeable = not self._is_stretched()
+        return view
+
+    def _is_stretched(self) -> bool:
+        """Tell whether a broadcast axis makes elements share memory."""
+        return any(s == 0 and n > 1 for s, n in zip(self._strides, self._shape, strict=True))
 
     def to(self, device: BackendDevice | str) -> "NDArray":
         """Return this array on `device`: itself if it is there already, else a copy."""
@@ -262,8 +302,7 @@ class NDArray:
         """
         target = self[idxs]
         size = target.size
-        stretched = (s == 0 and n > 1 for s, n in zip(target._strides, target._shape, strict=True))
-        if size and any(stretched):
+        if size and target._is_stretched():
             raise ShapeError(
                 "[setitem] cannot write to a broadcast view: its elements share memory; "
                 "compact() it"
@@ -562,7 +601,7 @@ def array(a: Any, dtype: Any = None, device: BackendDevice | str | None = None) 
     """
     device = default_device() if device is None else as_device(device)
     name = device.check_dtype(dtype, "array")
-    values = a.numpy() if isinstance(a, NDArray) else np.asarray(a)
+    values = np.asarray(a)
     if values.dtype.kind not in "biuf":
         raise DtypeError(f"[array] values of type {values.dtype} are not real numbers")
     out = empty(values.shape, dtype=name, device=device)

@@ -377,6 +377,18 @@ def where(condition: Array, c_layout, a: Array, a_layout, b: Array, b_layout):
     return Array.of(np.where(mask != 0, x, y))
 
 
+def take_rows(a: Array, a_layout, indices: Array, i_layout):
+    return Array.of(view(a, a_layout)[view(indices, i_layout).astype(np.intp)])
+
+
+@quietly
+def add_rows(a: Array, a_layout, indices: Array, i_layout, rows):
+    matrix = view(a, a_layout)
+    out = np.zeros((rows, matrix.shape[1]), matrix.dtype)
+    np.add.at(out, view(indices, i_layout).astype(np.intp), matrix)
+    return Array.of(out)
+
+
 def last_axes(count: int) -> tuple[int, ...]:
     """Return the numbers of the last `count` axes, counted from the end."""
     return tuple(range(-count, 0))
@@ -409,3 +421,11 @@ def memory_stats():
 
 def empty_cache():
     pass
+
+
+def host_view(a: Array):
+    return a.array
+
+
+def array_over(array: np.ndarray):
+    return Array.of(array)

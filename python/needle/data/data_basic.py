@@ -4,13 +4,15 @@ Datasets deal in numpy arrays on the host; only the loader makes Tensors. Next:
 datasets/mnist_dataset.py.
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from needle.autograd import Tensor
-from needle.errors import ShapeError
+from needle.errors import IndexingError, ShapeError
 
 __all__ = ["DataLoader", "Dataset"]
 
@@ -48,29 +50,49 @@ class DataLoader:
 
     Items that are bare arrays give tuples of one Tensor. The last batch is short if the sizes do
     not divide. Each loop over a loader has its own place and, with `shuffle`, its own order: one
-    `np.random.permutation(len(dataset))`, drawn when the loop starts. Tensors lie on `device`, or
-    on the default device. Raises ShapeError for a batch size below 1.
+    `np.random.permutation(len(dataset))`, drawn when the loop starts. A `sampler` gives the order
+    instead: any iterable of positions, iterated anew by each loop and only as far as batches are
+    asked for; the loader has a length if the sampler has one. Tensors lie on `device`, or on the
+    default device.
+
+    Raises:
+        ShapeError: for a batch size below 1.
+        ValueError: for `shuffle` beside a sampler.
+        IndexingError: when a sampler gives anything but whole positions one by one.
     """
 
     def __init__(
-        self, dataset: Any, batch_size: int = 1, shuffle: bool = False, device: Any = None
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        device: Any = None,
+        sampler: Iterable[Any] | None = None,
     ) -> None:
         if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise ShapeError(
                 f"[DataLoader] batch_size is {batch_size!r}; it is a whole number from 1 up"
             )
+        if shuffle and sampler is not None:
+            raise ValueError(
+                "[DataLoader] shuffle=True beside a sampler; both choose the order, so give one"
+            )
         self.dataset = dataset
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.device = device
+        self.sampler: Any = sampler
         self.ordering = self._cut(np.arange(len(dataset)))
 
     def __len__(self) -> int:
-        """Return the number of batches."""
-        return -(-len(self.dataset) // self.batch_size)  # rounded up
+        """Return the number of batches; TypeError where a sampler has no length."""
+        positions = self.dataset if self.sampler is None else self.sampler
+        return -(-len(positions) // self.batch_size)  # rounded up
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         """Return a new iterator over all batches; with `shuffle`, in a new order."""
+        if self.sampler is not None:
+            return map(self._batch, self._draw(iter(self.sampler)))
         if self.shuffle:
             return map(self._batch, self._cut(np.random.permutation(len(self.dataset))))
         return map(self._batch, self.ordering)
@@ -79,6 +101,17 @@ class DataLoader:
         """Return positions cut into batches."""
         size = self.batch_size
         return [order[start : start + size] for start in range(0, len(order), size)]
+
+    def _draw(self, sampler: Iterator[Any]) -> Iterator[np.ndarray]:
+        """Yield positions batch by batch as a sampler gives them."""
+        while drawn := list(itertools.islice(sampler, self.batch_size)):
+            try:
+                positions = np.array([operator.index(position) for position in drawn])
+            except TypeError:
+                raise IndexingError(
+                    f"[DataLoader] the sampler gives {drawn}; it gives whole positions one by one"
+                ) from None
+            yield positions
 
     def _batch(self, indices: np.ndarray) -> tuple[Tensor, ...]:
         """Return the items at `indices` as Tensors."""

@@ -26,14 +26,21 @@ def xavier_normal(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) -
     return randn(fan_in, fan_out, mean=0, std=std, **kwargs)
 
 
-def kaiming_uniform(fan_in: int, fan_out: int, nonlinearity: str = "relu", **kwargs: Any) -> Tensor:
-    """Return (fan_in, fan_out) numbers uniform in ±sqrt(2) * sqrt(3 / fan_in).
+def kaiming_uniform(
+    fan_in: int,
+    fan_out: int,
+    shape: tuple[int, ...] | None = None,
+    nonlinearity: str = "relu",
+    **kwargs: Any,
+) -> Tensor:
+    """Return numbers uniform in ±sqrt(2) * sqrt(3 / fan_in), of `shape` or (fan_in, fan_out).
 
     Raises:
         NeedleError: for another nonlinearity than "relu".
     """
     bound = _relu_gain(nonlinearity) * math.sqrt(3 / fan_in)
-    return rand(fan_in, fan_out, low=-bound, high=bound, **kwargs)
+    size = (fan_in, fan_out) if shape is None else shape
+    return rand(*size, low=-bound, high=bound, **kwargs)
 
 
 def kaiming_normal(fan_in: int, fan_out: int, nonlinearity: str = "relu", **kwargs: Any) -> Tensor:

@@ -1,10 +1,13 @@
 """Layers, losses and the Module that holds them."""
 
+from needle.nn import functional
 from needle.nn.nn_basic import (
     BatchNorm1d,
+    CrossEntropyLoss,
     Dropout,
     Flatten,
     Identity,
+    LayerNorm,
     LayerNorm1d,
     Linear,
     Module,
@@ -18,17 +21,40 @@ from needle.nn.nn_basic import (
     SoftmaxLoss,
     Tanh,
 )
+from needle.nn.nn_conv import AvgPool2d, BatchNorm2d, Conv, MaxPool2d
+from needle.nn.nn_sequence import GRU, LSTM, RNN, Embedding, GRUCell, LSTMCell, RNNCell
+from needle.nn.nn_transformer import (
+    AttentionLayer,
+    MultiHeadAttention,
+    Transformer,
+    TransformerLayer,
+)
 
 __all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "AttentionLayer",
+    "AvgPool2d",
     "BatchNorm1d",
+    "BatchNorm2d",
+    "Conv",
+    "CrossEntropyLoss",
     "Dropout",
+    "Embedding",
     "Flatten",
+    "GRUCell",
     "Identity",
+    "LSTMCell",
+    "LayerNorm",
     "LayerNorm1d",
     "Linear",
     "MSELoss",
+    "MaxPool2d",
     "Module",
+    "MultiHeadAttention",
     "Parameter",
+    "RNNCell",
     "ReLU",
     "Residual",
     "Sequential",
@@ -36,4 +62,7 @@ __all__ = [
     "Softmax",
     "SoftmaxLoss",
     "Tanh",
+    "Transformer",
+    "TransformerLayer",
+    "functional",
 ]

@@ -11,14 +11,18 @@ from typing import Any
 
 from needle import init, ops
 from needle.autograd import Tensor
+from needle.backend_ndarray import layout
 from needle.backend_selection import array_api, as_device
+from needle.config import train_mode
 from needle.errors import NeedleError, ShapeError
 
 __all__ = [
     "BatchNorm1d",
+    "CrossEntropyLoss",
     "Dropout",
     "Flatten",
     "Identity",
+    "LayerNorm",
     "LayerNorm1d",
     "Linear",
     "MSELoss",
@@ -338,6 +342,35 @@ class SoftmaxLoss(Module):
         return (ops.logsoftmax(logits) * one_hot).sum() / -batch
 
 
+class CrossEntropyLoss(Module):
+    """The mean over samples of -sum(p * logsoftmax(logits)): p is given, or 1 at a sample's label.
+
+    `SoftmaxLoss` is the plain form for a batch with labels.
+    """
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Map logits (B, K), or (K,) for one sample, to a loss of shape ().
+
+        Args:
+            target: the labels in 0 .. K-1, (B,) or () for one sample, or the probabilities of the
+                classes, of the logits' shape.
+
+        Raises:
+            ShapeError: if the shapes do not fit.
+            IndexingError: for a label that is no class.
+        """
+        samples, classes = logits.shape[:-1], logits.shape[-1:]
+        if logits.ndim not in (1, 2) or target.shape not in (samples, logits.shape) or 0 in samples:
+            raise ShapeError(
+                f"[CrossEntropyLoss] logits {logits.shape} and target {target.shape}; give logits "
+                "(B, K) with labels (B,) or probabilities (B, K), or without B for one sample"
+            )
+        if target.shape == samples:
+            target = init.one_hot(classes[0], target, device=logits.device, dtype=logits.dtype)
+        count = samples[0] if samples else 1
+        return (ops.logsoftmax(logits) * target).sum() / -count
+
+
 class MSELoss(Module):
     """The mean of (prediction - target)²."""
 
@@ -383,7 +416,7 @@ class BatchNorm1d(Module):
         ones.
         """
         _check_features("BatchNorm1d", x, self.dim)
-        if self.training:
+        if self.training and train_mode.enabled:
             mean = x.sum((0,)) / x.shape[0]
             centred = x - mean.broadcast_to(x.shape)
             var = (centred * centred).sum((0,)) / x.shape[0]
@@ -432,6 +465,33 @@ class LayerNorm1d(Module):
         return f"{self.dim}, eps={self.eps}"
 
 
+class LayerNorm(LayerNorm1d):
+    """LayerNorm1d over the last axis of a Tensor of any rank: normalized_size is its size, a number
+    or a tuple of one.
+    """
+
+    def __init__(
+        self, normalized_size: Any, eps: float = 1e-5, device: Any = None, dtype: Any = "float32"
+    ) -> None:
+        sizes = layout.as_shape(normalized_size, "LayerNorm")
+        if len(sizes) != 1:
+            raise ShapeError(
+                f"[LayerNorm] normalized_size {sizes} is not one size; only the last axis is "
+                "normalised"
+            )
+        super().__init__(sizes[0], eps, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (..., normalized_size) to the same shape; ShapeError for another last size."""
+        if x.ndim == 0 or x.shape[-1] != self.dim:
+            raise ShapeError(
+                f"[LayerNorm] input {x.shape} does not end in normalized_size={self.dim}"
+            )
+        if x.size == 0:
+            return x
+        return super().forward(x.reshape((x.size // self.dim, self.dim))).reshape(x.shape)
+
+
 def _check_features(name: str, x: Tensor, dim: int) -> None:
     """Raise ShapeError unless `x` is (B, dim) with a sample in it."""
     if x.ndim != 2 or x.shape[1] != dim:
@@ -451,7 +511,7 @@ class Dropout(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `x` with elements dropped, of the same shape."""
-        if not self.training:
+        if not (self.training and train_mode.enabled):
             return x
         mask = init.randb(*x.shape, p=1 - self.p, device=x.device, dtype=x.dtype)
         if self.p == 1:  # nothing is kept: no rest to scale, and 0 / 0 to avoid

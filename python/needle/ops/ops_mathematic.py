@@ -5,6 +5,7 @@ A class is followed by the function that users call. Chapters: elementwise with 
 elementwise with a Tensor, elementwise of one Tensor, shape, reduction, linear algebra.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -51,6 +52,7 @@ __all__ = [
     "divide",
     "divide_scalar",
     "exp",
+    "flatten",
     "log",
     "matmul",
     "max",
@@ -464,6 +466,17 @@ def reshape(a: Tensor, shape: Any) -> Tensor:
     """Return a's elements in another shape; one size may be -1; ShapeError if the counts differ."""
     target = (shape,) if not isinstance(shape, Iterable) else tuple(shape)
     return Reshape(layout.resolve_reshape(a.shape, target))(a)
+
+
+def flatten(a: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Return `a` with the axes from `start_dim` to `end_dim`, both included, made one."""
+    if a.ndim == 0:
+        return reshape(a, (1,))
+    (start,) = layout.normalize_axes(start_dim, a.ndim, "flatten")
+    (end,) = layout.normalize_axes(end_dim, a.ndim, "flatten")
+    if start > end:
+        raise ShapeError(f"[flatten] start_dim {start_dim} comes after end_dim {end_dim}")
+    return reshape(a, (*a.shape[:start], math.prod(a.shape[start : end + 1]), *a.shape[end + 1 :]))
 
 
 def squeeze(a: Tensor, axis: Any = None) -> Tensor:

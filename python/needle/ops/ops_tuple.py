@@ -1,14 +1,22 @@
 """Ops that make, take apart or return a TensorTuple."""
 
+from collections.abc import Iterable
+
 from needle.autograd import Tensor, TensorOp, TensorTuple, TensorTupleOp, Value
+from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
+from needle.errors import ShapeError
 
 __all__ = [
     "FusedAddScalars",
     "MakeTensorTuple",
+    "Split",
+    "Stack",
     "TupleGetItem",
     "fused_add_scalars",
     "make_tuple",
+    "split",
+    "stack",
     "tuple_get_item",
 ]
 
@@ -71,3 +79,62 @@ class FusedAddScalars(TensorTupleOp):
 def fused_add_scalars(x: Tensor, c0: float, c1: float) -> TensorTuple:
     """Return (x + c0, x + c1)."""
     return FusedAddScalars(c0, c1)(x)
+
+
+class Stack(TensorOp):
+    """Join the Tensors of one TensorTuple along an axis of their own."""
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def compute(self, parts):
+        shape = list(parts[0].shape)
+        shape.insert(self.axis, len(parts))
+        out = array_api.full_like(parts[0], 0, shape=tuple(shape))
+        before = (slice(None),) * self.axis
+        for i, part in enumerate(parts):
+            out[(*before, i, ...)] = part
+        return out
+
+    def gradient(self, out_grad, node):
+        return split(out_grad, self.axis)  # one TensorTuple, for the one input
+
+
+def stack(args: Iterable[Tensor], axis: int = 0) -> Tensor:
+    """Return Tensors of one shape (a list, tuple or TensorTuple) joined along a new axis.
+
+    Raises:
+        ShapeError: if there are none, or their shapes differ.
+    """
+    parts = args if isinstance(args, TensorTuple) else make_tuple(*args)
+    shapes = [part.shape for part in parts.realize_cached_data()]
+    if not shapes:
+        raise ShapeError("[stack] no Tensors given")
+    if len(set(shapes)) > 1:
+        raise ShapeError(f"[stack] shapes {shapes} differ; they must be equal")
+    (axis,) = layout.normalize_axes(axis, len(shapes[0]) + 1, "stack")
+    return Stack(axis)(parts)
+
+
+class Split(TensorTupleOp):
+    """Take a Tensor apart along an axis: as many Tensors as the axis has elements."""
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def compute(self, a):
+        shape = (*a.shape[: self.axis], *a.shape[self.axis + 1 :])
+        before = (slice(None),) * self.axis
+        return tuple(
+            array_api.reshape(a[(*before, slice(i, i + 1))], shape)
+            for i in range(a.shape[self.axis])
+        )
+
+    def gradient(self, out_grad, node):
+        return stack(out_grad, self.axis)
+
+
+def split(a: Tensor, axis: int) -> TensorTuple:
+    """Return a TensorTuple of the parts of `a` along `axis`, which the parts lack."""
+    (axis,) = layout.normalize_axes(axis, a.ndim, "split")
+    return Split(axis)(a)
