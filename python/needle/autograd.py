@@ -327,7 +327,17 @@ class Tensor(tensor_methods.TensorMethods, Value):
         return data.numpy() if BACKEND_IS_ND else np.array(data, order="C")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.numpy() if dtype is None else self.numpy().astype(dtype, copy=False)
+        """Return a numpy array over the memory itself, or a copy if `dtype`, `copy` or the device
+        ask for one.
+        """
+        return np.array(self.realize_cached_data(), dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        """Return a DLPack capsule over the memory itself, for other libraries' `from_dlpack`."""
+        return array_api.to_dlpack(self.realize_cached_data(), **keywords)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.realize_cached_data().__dlpack_device__()
 
     def item(self) -> float:
         """Return the only element as a Python number; ShapeError if there are several."""

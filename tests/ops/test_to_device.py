@@ -47,3 +47,22 @@ def test_refusals():
         x.to("cpu")
     with pytest.raises(DeviceError, match=r"\[device\] 'tpu' is no device"):
         x.to("tpu")
+
+
+@pytest.mark.skipif(BACKEND == "np", reason="of several devices")
+@pytest.mark.parametrize(
+    ("op", "call"),
+    [
+        ("conv", lambda a, b: ndl.conv(a, b)),
+        ("stack", lambda a, b: ndl.stack([a, b])),
+        ("concatenate", lambda a, b: ndl.concatenate([a, b])),
+        ("compare", lambda a, b: a > b),
+        ("add", lambda a, b: a + b),
+        ("matmul", lambda a, b: a @ b),
+        ("where", lambda a, b: ndl.where(a, a, b)),
+    ],
+)
+def test_two_devices_in_one_op(op, call):
+    a, b = (ndl.ones(3, 3, 3, 3, device=name) for name in ("cpu", "cpu_numpy"))
+    with pytest.raises(DeviceError, match=rf"\[{op}\] operands on cpu\(\) and cpu_numpy\(\); move"):
+        call(a, b)

@@ -35,7 +35,7 @@ def from_dlpack(
         return NDArray.make(values.shape, None, device, device.array_over(values.reshape(-1)))
     strides = tuple(stride // values.itemsize for stride in values.strides)
     low, high = layout.view_bounds(values.shape, strides, 0)
-    upwards = tuple(slice(None, None, -1 if stride < 0 else 1) for stride in strides)
+    upwards: Any = tuple(slice(None, None, -1 if stride < 0 else 1) for stride in strides)
     # All memory from the lowest element to the highest, whatever lies between them.
     flat = as_strided(values[(*upwards, ...)], (high - low + 1,), (values.itemsize,))
     return NDArray.make(values.shape, strides, device, device.array_over(flat), -low)

@@ -7,7 +7,8 @@ import numpy as np
 
 from needle.autograd import Tensor, python_number
 from needle.backend_selection import array_api
-from needle.errors import DeviceError, DtypeError
+from needle.errors import DtypeError
+from needle.ops.ops_device import check_devices
 
 __all__ = ["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"]
 
@@ -17,10 +18,7 @@ def _compared(a: Tensor, b: Any, compare: Any) -> Tensor:
     dtype.
     """
     if isinstance(b, Tensor):
-        if a.device != b.device:
-            raise DeviceError(
-                f"[compare] operands on {a.device} and {b.device}; move one with .to(device)"
-            )
+        check_devices("compare", a, b)
         b = b.realize_cached_data()
     elif isinstance(b, Real):
         b = python_number(b)

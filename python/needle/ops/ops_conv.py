@@ -15,6 +15,7 @@ from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
 from needle.errors import ShapeError
 from needle.ops.ops_comparison import equal
+from needle.ops.ops_device import check_devices
 from needle.ops.ops_indexing import PlaceSlice
 from needle.ops.ops_mathematic import (
     broadcast_to,
@@ -290,6 +291,7 @@ def conv(a: Tensor, b: Tensor, stride: int | Pair = 1, padding: int | Pair = 1) 
         raise ShapeError(
             f"[conv] input {a.shape} has {a.shape[3]} channels, weight {b.shape} takes {b.shape[2]}"
         )
+    check_devices("conv", a, b)
     kernel, stride, padding = window_settings(b.shape[:2], stride, padding, "conv")
     _check_a_window_fits(a, kernel, padding, "conv")
     return Conv(stride, padding)(a, b)

@@ -1,11 +1,14 @@
-"""The op that takes a Tensor to another device, and its gradient back."""
+"""Tensors and devices: the op that takes one to another device, and its gradient back; the check
+that several share one.
+"""
 
 from typing import Any
 
 from needle.autograd import Tensor, TensorOp
 from needle.backend_selection import array_api, as_device
+from needle.errors import DeviceError
 
-__all__ = ["ToDevice", "to_device"]
+__all__ = ["ToDevice", "check_devices", "to_device"]
 
 
 class ToDevice(TensorOp):
@@ -28,3 +31,14 @@ def to_device(a: Tensor, device: Any) -> Tensor:
     """
     device = as_device(device)
     return a if device == a.device else ToDevice(device)(a)
+
+
+def check_devices(op: str, *tensors: Tensor) -> None:
+    """Raise DeviceError unless the Tensors lie on one device.
+
+    For ops that are made of several kernels: those would name the kernel that fails.
+    """
+    devices = list(dict.fromkeys(tensor.device for tensor in tensors))
+    if len(devices) > 1:
+        listed = " and ".join(map(str, devices))
+        raise DeviceError(f"[{op}] operands on {listed}; move one with .to(device)")

@@ -13,6 +13,7 @@ from needle.autograd import Tensor, TensorOp
 from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
 from needle.errors import IndexingError, ShapeError
+from needle.ops.ops_device import check_devices
 from needle.ops.ops_mathematic import broadcast_to, permute, reshape
 
 __all__ = [
@@ -270,6 +271,7 @@ def concatenate(args: Sequence[Tensor], axis: int = 0) -> Tensor:
         or len({len(s) for s in shapes}) > 1
     ):
         raise ShapeError(f"[concatenate] shapes {shapes} differ in more than axis {axis}")
+    check_devices("concatenate", *tensors)
     return Concatenate(axis)(*tensors)
 
 

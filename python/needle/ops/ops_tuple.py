@@ -6,6 +6,7 @@ from needle.autograd import Tensor, TensorOp, TensorTuple, TensorTupleOp, Value
 from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
 from needle.errors import ShapeError
+from needle.ops.ops_device import check_devices
 
 __all__ = [
     "FusedAddScalars",
@@ -112,6 +113,7 @@ def stack(args: Iterable[Tensor], axis: int = 0) -> Tensor:
         raise ShapeError("[stack] no Tensors given")
     if len(set(shapes)) > 1:
         raise ShapeError(f"[stack] shapes {shapes} differ; they must be equal")
+    check_devices("stack", *parts)
     (axis,) = layout.normalize_axes(axis, len(shapes[0]) + 1, "stack")
     return Stack(axis)(parts)
 
