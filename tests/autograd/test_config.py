@@ -32,7 +32,7 @@ def test_lazy():
 
 def test_train_off_overrules_modules():
     dropout, norm = nn.Dropout(0.5), nn.BatchNorm1d(2)
-    x = ndl.Tensor([[1.0, 2.0], [3.0, 6.0]])
+    x = ndl.Tensor([[1.0, 2.0], [3.0, 6.0]], dtype="float32")
     with ndl.using_config("train", False):
         assert dropout(x).numpy().tolist() == x.numpy().tolist()
         norm(x)

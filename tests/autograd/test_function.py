@@ -105,7 +105,7 @@ def test_only_one_of_two_outputs_is_used():
 
 
 def test_devices(device):
-    x = ndl.Tensor([1.0, 2.0], device=device)
+    x = ndl.Tensor([1.0, 2.0], device=device, dtype="float32")
     for function, value, slope in (
         (Cube(), [1.0, 8.0], [3.0, 12.0]),
         (OnTheHost(), np.sinh([1, 2]), np.cosh([1, 2])),
