@@ -26,7 +26,7 @@ def test_dictionary_numbers_words_as_they_come():
 
 def test_corpus_shares_one_dictionary_and_ends_each_line(folder):
     corpus = Corpus(folder)
-    words = "the cat sat <eos> dog <unk> N a".split()
+    words = ["the", "cat", "sat", "<eos>", "dog", "<unk>", "N", "a"]
     assert corpus.dictionary.idx2word == words
     assert corpus.train == [0, 1, 2, 3, 3, 0, 4, 5, 6, 3]  # an empty line is an end alone
     assert corpus.test == [7, 4, 2, 3]  # one end, though the file has no last line end
