@@ -47,13 +47,19 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
         fault = "is a folder" if Path(path).is_dir() else "does not exist"
         raise NeedleError(f"[load] {path} {fault}; give a safetensors file")
     try:
-        return load_file(path)
+        arrays = load_file(path)
     except SafetensorError as error:
         raise NeedleError(f"[load] {path} is truncated or no safetensors file: {error}") from None
     except TypeError as error:
-        raise DtypeError(
-            f"[load] {path} holds a type that numpy lacks: {error}; save it as float32"
-        ) from None
+        raise _lacking(path, str(error)) from None
+    for array in arrays.values():
+        if array.dtype.kind not in "biuf":  # a package such as ml_dtypes adds types to numpy's
+            raise _lacking(path, array.dtype.name)
+    return arrays
+
+
+def _lacking(path: str | Path, fault: str) -> DtypeError:
+    return DtypeError(f"[load] {path} holds a type that numpy lacks: {fault}; save it as float32")
 
 
 def save_model(model: Module, path: str | Path, layout: str = "needle") -> None:

@@ -1,27 +1,11 @@
 """Every line of docs/from_pytorch.md runs, on both sides, and both sides compute the same."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from tests.from_pytorch_page import assigned, chapters
+
 pytestmark = pytest.mark.torch
-
-PAGE = Path(__file__).parents[2] / "docs" / "from_pytorch.md"
-ROW = re.compile(r"\| `(?P<torch>[^`]+)` \| `(?P<needle>[^`]+)` \|")
-ASSIGNED = re.compile(r"(\w+)(?:, \w+)* = ")
-
-
-def chapters():
-    """Return the rows of each table: its heading, and (PyTorch's line, needle's line) pairs."""
-    tables = {}
-    for part in re.split(r"^## ", PAGE.read_text(), flags=re.M):
-        title, _, body = part.partition("\n")
-        tables[title.strip()] = [
-            (m["torch"], m["needle"]) for m in map(ROW.match, body.split("\n")) if m
-        ]
-    return tables
 
 
 def plain(value):
@@ -66,12 +50,11 @@ def test_page(tmp_path, monkeypatch):
     for title, rows in chapters().items():
         for torch_line, needle_line in rows:
             exec(torch_line, theirs)
-            name = ASSIGNED.match(torch_line)
-            if name and name[1].endswith("state"):
-                ours[name[1]] = theirs[name[1]]
+            name = assigned(torch_line)
+            if name and name.endswith("state"):
+                ours[name] = theirs[name]
             exec(needle_line, ours)
-            assigned = ASSIGNED.match(needle_line)
-            if name and assigned and name[1] == assigned[1] and name[1] != "m":
-                assert_same(f"{title}: {needle_line}", plain(ours[name[1]]), plain(theirs[name[1]]))
+            if name and name == assigned(needle_line) and name != "m":
+                assert_same(f"{title}: {needle_line}", plain(ours[name]), plain(theirs[name]))
                 compared += 1
     assert compared > 50
