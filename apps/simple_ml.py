@@ -1,13 +1,38 @@
-"""Softmax loss and a two-layer network trained by hand, on Tensors: what the course's first stage
-asks for.
+"""Training loops as the course asks for them: a two-layer network by hand, then any model on images
+and on text.
+
+Those of images and text seed numpy's generator and return (accuracy, mean loss), by sample.
 """
+
+import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import needle as ndl
+from needle import nn
 from needle.data import parse_mnist
 
-__all__ = ["loss_err", "nn_epoch", "parse_mnist", "softmax_loss"]
+sys.path.append(str(Path(__file__).parent))  # imported by path too, as `apps.simple_ml`
+from models import LanguageModel, ResNet9, detached  # noqa: E402
+
+__all__ = [
+    "LanguageModel",
+    "ResNet9",
+    "epoch_general_cifar10",
+    "epoch_general_ptb",
+    "evaluate_cifar10",
+    "evaluate_ptb",
+    "loss_err",
+    "nn_epoch",
+    "parse_mnist",
+    "softmax_loss",
+    "train_cifar10",
+    "train_ptb",
+]
+
+# --- a two-layer network by hand ---
 
 
 def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
@@ -44,3 +69,130 @@ def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the softmax loss of logits `h` (n, k) against labels `y` (n,), and the error rate."""
     one_hot = ndl.Tensor(np.eye(h.shape[1])[y], device=h.device, requires_grad=False)
     return softmax_loss(h, one_hot).numpy(), float(np.mean(h.numpy().argmax(axis=1) != y))
+
+
+# --- images ---
+
+
+def epoch_general_cifar10(
+    dataloader: ndl.data.DataLoader,
+    model: nn.Module,
+    loss_fn: nn.Module = nn.SoftmaxLoss(),  # noqa: B008 - it has no state
+    opt: ndl.optim.Optimizer | None = None,
+) -> tuple[float, float]:
+    """Go through the data once, training if there is an optimizer; return (accuracy, mean loss)."""
+    np.random.seed(4)
+    model.train() if opt else model.eval()
+    correct, total_loss, samples = 0, 0.0, 0
+    for x, y in dataloader:
+        logits = model(x)
+        loss = loss_fn(logits, y)
+        if opt:
+            opt.reset_grad()
+            loss.backward()
+            opt.step()
+        correct += int((logits.numpy().argmax(axis=1) == y.numpy()).sum())
+        total_loss += loss.item() * len(y)
+        samples += len(y)
+    return correct / samples, total_loss / samples
+
+
+def train_cifar10(
+    model: nn.Module,
+    dataloader: ndl.data.DataLoader,
+    n_epochs: int = 1,
+    optimizer: type[ndl.optim.Optimizer] = ndl.optim.Adam,
+    lr: float = 0.001,
+    weight_decay: float = 0.001,
+    loss_fn: type[nn.Module] = nn.SoftmaxLoss,
+) -> tuple[float, float]:
+    """Train for `n_epochs`; return the last one's (accuracy, mean loss)."""
+    np.random.seed(4)
+    opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
+    for _ in range(n_epochs):
+        result = epoch_general_cifar10(dataloader, model, loss_fn(), opt)
+    return result
+
+
+def evaluate_cifar10(
+    model: nn.Module, dataloader: ndl.data.DataLoader, loss_fn: type[nn.Module] = nn.SoftmaxLoss
+) -> tuple[float, float]:
+    """Return (accuracy, mean loss) in evaluation mode."""
+    np.random.seed(4)
+    with ndl.no_grad():
+        return epoch_general_cifar10(dataloader, model, loss_fn())
+
+
+# --- text ---
+
+
+def epoch_general_ptb(
+    data: np.ndarray,
+    model: nn.Module,
+    seq_len: int = 40,
+    loss_fn: nn.Module = nn.SoftmaxLoss(),  # noqa: B008 - it has no state
+    opt: ndl.optim.Optimizer | None = None,
+    clip: float | None = None,
+    device: Any = None,
+    dtype: Any = "float32",
+) -> tuple[float, float]:
+    """Go through `data` (rows, B) once in windows of `seq_len` rows, training if there is an
+    optimizer, with gradients of norm `clip` at most; return (accuracy, mean loss).
+
+    The hidden state goes on from window to window, without its graph: gradients end at a window's
+    start (truncated backpropagation through time).
+    """
+    np.random.seed(4)
+    model.train() if opt else model.eval()
+    hidden = None
+    correct, total_loss, words = 0, 0.0, 0
+    for start in range(0, len(data) - 1, seq_len):
+        x, y = ndl.data.get_batch(data, start, seq_len, device=device, dtype=dtype)
+        logits, hidden = model(x, hidden)
+        hidden = detached(hidden)
+        loss = loss_fn(logits, y)
+        if opt:
+            opt.reset_grad()
+            loss.backward()
+            if clip is not None:
+                opt.clip_grad_norm(clip)
+            opt.step()
+        correct += int((logits.numpy().argmax(axis=1) == y.numpy()).sum())
+        total_loss += loss.item() * len(y)
+        words += len(y)
+    return correct / words, total_loss / words
+
+
+def train_ptb(
+    model: nn.Module,
+    data: np.ndarray,
+    seq_len: int = 40,
+    n_epochs: int = 1,
+    optimizer: type[ndl.optim.Optimizer] = ndl.optim.SGD,
+    lr: float = 4.0,
+    weight_decay: float = 0.0,
+    loss_fn: type[nn.Module] = nn.SoftmaxLoss,
+    clip: float | None = None,
+    device: Any = None,
+    dtype: Any = "float32",
+) -> tuple[float, float]:
+    """Train for `n_epochs`; return the last one's (accuracy, mean loss)."""
+    np.random.seed(4)
+    opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
+    for _ in range(n_epochs):
+        result = epoch_general_ptb(data, model, seq_len, loss_fn(), opt, clip, device, dtype)
+    return result
+
+
+def evaluate_ptb(
+    model: nn.Module,
+    data: np.ndarray,
+    seq_len: int = 40,
+    loss_fn: type[nn.Module] = nn.SoftmaxLoss,
+    device: Any = None,
+    dtype: Any = "float32",
+) -> tuple[float, float]:
+    """Return (accuracy, mean loss) in evaluation mode."""
+    np.random.seed(4)
+    with ndl.no_grad():
+        return epoch_general_ptb(data, model, seq_len, loss_fn(), device=device, dtype=dtype)

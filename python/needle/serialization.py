@@ -13,9 +13,13 @@ from needle.torch_layout import load_torch_state_dict, torch_state_dict
 __all__ = ["load", "load_model", "save", "save_model"]
 
 
-def save(tensors: Mapping[str, Tensor | np.ndarray], path: str | Path) -> None:
-    """Write Tensors or arrays by name to a safetensors file; an existing file is replaced only by a
-    complete one.
+def save(
+    tensors: Mapping[str, Tensor | np.ndarray],
+    path: str | Path,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    """Write Tensors or arrays by name, and texts by name, to a safetensors file; an existing file
+    is replaced only by a complete one.
     """
     from safetensors.numpy import save_file
 
@@ -27,7 +31,7 @@ def save(tensors: Mapping[str, Tensor | np.ndarray], path: str | Path) -> None:
             name: value.numpy() if isinstance(value, Tensor) else value
             for name, value in tensors.items()
         }
-        save_file(arrays, partial)
+        save_file(arrays, partial, metadata=None if metadata is None else dict(metadata))
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)  # what an interrupted save leaves

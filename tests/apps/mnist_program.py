@@ -1,16 +1,13 @@
-"""What the tests of the MNIST programs share: small sets of digits, and a start as a user does."""
+"""What the tests of the MNIST programs share: small sets of digits, and the lines of an epoch."""
 
 import gzip
-import os
 import re
 import struct
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.apps.programs import ROOT
+
 EMBEDDED = ROOT / "data" / "digits"
 
 # What the program prints after an epoch: its number, loss and accuracy in training and in testing.
@@ -31,28 +28,6 @@ def write_digits(folder, train=20, test=5, seed=0):
         with gzip.open(folder / f"{part}-labels-idx1-ubyte.gz", "wb", compresslevel=1) as file:
             file.write(struct.pack(">2I", 2049, count) + labels.tobytes())
     return folder
-
-
-def start(*options, cwd=ROOT, **environment):
-    """Start apps/train_mnist.py in a process of its own, its output and errors in pipes."""
-    paths = [str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "apps" / "train_mnist.py"), *map(str, options)],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(process):
-    """Return (output, errors) of a process once it has ended; it is killed if it takes too long."""
-    try:
-        return process.communicate(timeout=300)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def scores_in(printed):

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import needle as ndl
+import options
 import train_mnist
 from needle import nn
-from tests.apps.mnist_program import EMBEDDED, finish, scores_in, start
+from tests.apps.mnist_program import EMBEDDED, scores_in
+from tests.apps.programs import finish, start
 
 
 def first_losses(name, device, seed, steps=20):
@@ -21,7 +23,7 @@ def first_losses(name, device, seed, steps=20):
     digits = train_mnist.load_digits(EMBEDDED, "train")
     loader = ndl.data.DataLoader(digits, args.batch_size, shuffle=True, device=device)
     model = train_mnist.MODELS[name]().to(device)
-    opt = train_mnist.OPTIMIZERS[args.optimizer](model.parameters(), lr=args.lr)
+    opt = options.OPTIMIZERS[args.optimizer](model.parameters(), lr=args.lr)
     losses = []
     for _, (x, y) in zip(range(steps), loader, strict=False):
         loss = nn.SoftmaxLoss()(model(x), y)
@@ -40,7 +42,7 @@ def default_runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     one_thread = {"OPENBLAS_NUM_THREADS": "1", "NEEDLE_NUM_THREADS": "1"}  # two programs, two cores
     processes = [
-        start("--device", name, "--save", folder / name, **one_thread)
+        start("train_mnist", "--device", name, "--save", folder / name, **one_thread)
         for name in ("cpu", "cpu_numpy")
     ]
     try:

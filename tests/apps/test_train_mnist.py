@@ -1,35 +1,21 @@
-"""apps/train_mnist.py: its scores and lines, the model it saves, how it stops and complains."""
+"""apps/train_mnist.py: its lines, the model it saves, how it stops, goes on and complains.
+
+What holds for all training programs (Ctrl-C, --resume, --plot) is tested here.
+"""
 
 import re
 import signal
+import sys
 
 import numpy as np
 import pytest
 
 import needle as ndl
 import train_mnist
+import training
 from needle import nn
-from tests.apps.mnist_program import (
-    EMBEDDED,
-    EPOCH_LINE,
-    ROOT,
-    finish,
-    scores_in,
-    start,
-    write_digits,
-)
-
-
-class Logits(nn.Module):
-    """Hands its input on as logits, and remembers how it was called."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = []
-
-    def forward(self, x):
-        self.calls.append((self.training, ndl.is_grad_enabled()))
-        return x
+from tests.apps.mnist_program import EMBEDDED, EPOCH_LINE, scores_in, write_digits
+from tests.apps.programs import PNG, ROOT, complaint, finish, refusal, start
 
 
 @pytest.fixture
@@ -52,72 +38,6 @@ def run(digits, tmp_path, capsys):
         return scores_in(printed), printed
 
     return run
-
-
-# --- scores ---
-
-
-@pytest.fixture
-def five_samples(device):
-    """A loader of 5 samples in batches of 2, of which logits get 2, 1, 1 right; the mean loss."""
-    logits = np.array([[3, 0, 0], [0, 2, 0], [0, 0, 4], [1, 0, 0], [0, 1, 0]], np.float32)
-    labels = np.array([0, 1, 2, 2, 1], np.uint8)
-    loader = ndl.data.DataLoader(ndl.data.NDArrayDataset(logits, labels), 2, device=device)
-    e = np.exp(logits.astype(np.float64))
-    return loader, -np.log(e[np.arange(5), labels] / e.sum(1)).mean()
-
-
-def test_evaluate_weighs_by_sample(five_samples):
-    loader, loss = five_samples
-    score = train_mnist.evaluate(Logits(), loader)
-    assert score.accuracy == pytest.approx(0.8)  # the mean of batch means would be 0.8333
-    assert score.loss == pytest.approx(loss, rel=1e-5)
-
-
-def test_train_epoch_weighs_by_sample(five_samples):
-    loader, loss = five_samples
-    model = nn.Linear(3, 3).to(loader.device)
-    model.weight.data = ndl.Tensor(np.eye(3), device=loader.device)
-    model.bias.data = ndl.init.zeros(1, 3, device=loader.device)
-    score = train_mnist.train_epoch(model, loader, ndl.optim.SGD(model.parameters(), lr=0.0))
-    assert score.accuracy == pytest.approx(0.8)
-    assert score.loss == pytest.approx(loss, rel=1e-5)
-    assert type(score.loss) is float and type(score.accuracy) is float
-
-
-@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
-def test_evaluate_builds_no_graph_and_puts_the_mode_back(five_samples, training):
-    model = nn.Sequential(Logits(), nn.Dropout(0.9)).train(training)
-    train_mnist.evaluate(model, five_samples[0])
-    assert model.modules[0].calls == [(False, False)] * 3
-    assert [m.training for _, m in model.named_modules()] == [training] * 3
-    assert ndl.is_grad_enabled()
-
-
-def test_evaluate_changes_nothing(five_samples):
-    loader = five_samples[0]
-    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 3))
-    model.to(loader.device)
-    before = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
-    first = train_mnist.evaluate(model, loader)
-    assert train_mnist.evaluate(model, loader) == first
-    for name, tensor in model.state_dict().items():
-        np.testing.assert_array_equal(tensor.numpy(), before[name])
-    assert all(p.grad is None for p in model.parameters())
-
-
-def test_train_epoch_trains_in_training_mode(five_samples):
-    loader = five_samples[0]
-    model = nn.Sequential(nn.Linear(3, 3).to(loader.device), Logits()).eval()
-    before = model.modules[0].weight.numpy()
-    train_mnist.train_epoch(model, loader, ndl.optim.SGD(model.parameters(), lr=0.1))
-    assert model.modules[1].calls == [(True, True)] * 3
-    assert (model.modules[0].weight.numpy() != before).any()
-
-
-def test_count_correct(device):
-    logits = ndl.Tensor([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]], device=device)
-    assert train_mnist.count_correct(logits, ndl.Tensor([1, 0, 0], device=device)) == 2
 
 
 # --- a run ---
@@ -143,7 +63,7 @@ def test_the_saved_model_has_the_score_of_the_last_line(run, digits, tmp_path, n
     model = train_mnist.MODELS[name]()
     ndl.load_model(model, tmp_path / "model.safetensors")
     loader = ndl.data.DataLoader(train_mnist.load_digits(digits, "t10k"), 3)
-    score = train_mnist.evaluate(model, loader)
+    score = training.evaluate(model, loader)
     assert score.loss == pytest.approx(scores[-1][3], abs=1e-4)
     assert score.accuracy == pytest.approx(scores[-1][4], abs=1e-4)
 
@@ -168,6 +88,8 @@ def test_it_runs_on_every_device(run, device):
         (("--model", "resnet"), "adam with lr 0.002,"),
         (("--model", "resnet", "--optimizer", "sgd"), "sgd with lr 0.1,"),
         (("--optimizer", "adam", "--lr", "0.02"), "adam with lr 0.02,"),
+        (("--optimizer", "rmsprop"), "rmsprop with lr 0.001,"),
+        (("--decay", "0.5"), "sgd with lr 0.5 times 0.5 an epoch,"),
     ],
     ids=str,
 )
@@ -175,11 +97,127 @@ def test_rates_suit_the_model_unless_they_are_given(run, options, expected):
     assert expected in run("--epochs", "1", *options)[1]
 
 
-def test_a_save_every_epoch(run, monkeypatch):
+def test_the_cnn_reads_rows_and_columns(rng):
+    images = rng.standard_normal((2, 28, 28, 1)).astype(np.float32)
+    got = train_mnist.ChannelFirst()(ndl.Tensor(images)).numpy()
+    np.testing.assert_array_equal(got, images.transpose(0, 3, 1, 2))
+
+
+def test_the_rate_falls_by_the_decay(monkeypatch, run):
+    rates = []
+    plain = train_mnist.train_epoch
+
+    def watched(model, loader, opt, *rest):
+        rates.append(opt.lr)
+        return plain(model, loader, opt, *rest)
+
+    monkeypatch.setattr(train_mnist, "train_epoch", watched)
+    run("--epochs", "3", "--lr", "0.4", "--decay", "0.5")
+    assert rates == [0.4, 0.2, 0.1]
+
+
+def test_a_save_every_epoch(run, monkeypatch, tmp_path):
     saved = []
-    monkeypatch.setattr(ndl, "save_model", lambda model, path: saved.append(path))
+    monkeypatch.setattr(training.checkpoint, "write", lambda path, *_: saved.append(path.name))
     run("--epochs", "3")
-    assert len(saved) == 3
+    assert saved == ["model.safetensors", "model.checkpoint.safetensors"] * 3
+
+
+# --- how it goes on ---
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--model", "resnet", "--optimizer", "adam"),  # batch norm, dropout, moments, a step count
+        ("--model", "mlp", "--lr", "0.25", "--decay", "0.5", "--seed", "5"),
+        ("--model", "cnn", "--optimizer", "rmsprop"),
+        ("--model", "softmax", "--optimizer", "adamw"),
+    ],
+    ids=lambda options: options[1],
+)
+def test_a_resumed_run_equals_an_uninterrupted_one(run, tmp_path, options):
+    options = (*options, "--batch-size", "8")
+    whole, _ = run(*options, "--epochs", "4")
+    expected = {path.name: path.read_bytes() for path in tmp_path.glob("*.safetensors")}
+    first, _ = run(*options, "--epochs", "2")
+    np.random.seed(99)
+    rest, printed = run("--resume", "--epochs", "4")  # the other options come from the checkpoint
+    assert first + rest == whole
+    assert printed.startswith("resumed after epoch 2 from ")
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.safetensors")} == expected
+
+
+def test_a_run_resumed_twice_keeps_its_curves(run, tmp_path):
+    run("--epochs", "1")
+    run("--epochs", "2", "--resume")
+    run("--epochs", "3", "--resume")
+    facts = training.checkpoint.read_facts(tmp_path / "model.checkpoint.safetensors")
+    assert len(facts["scores"]) == 3
+
+
+def test_a_resumed_run_finds_its_data(run, digits, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    save = ("--save", "model.safetensors")
+    train_mnist.main(["--data-dir", "digits", "--epochs", "1", *save])
+    monkeypatch.chdir(digits)
+    train_mnist.main(["--resume", "--epochs", "2", "--save", "../model.safetensors"])
+    assert "20 digits to train on" in capsys.readouterr().out.splitlines()[-3]
+
+
+def test_a_run_without_a_checkpoint_cannot_be_resumed(run):
+    message = complaint(run, "--resume")
+    assert re.match(
+        r"train_mnist: \[checkpoint\] no file .*model\.checkpoint\.safetensors", message
+    )
+
+
+def test_a_finished_run_says_that_it_needs_more_epochs(run):
+    run("--epochs", "2")
+    message = complaint(run, "--resume", "--epochs", "2")
+    assert "has 2 epochs already; give more than --epochs 2" in message
+
+
+@pytest.mark.parametrize(
+    "option, value, kept",
+    [("--lr", "0.3", "0.5"), ("--batch-size", "7", "100"), ("--model", "softmax", "mlp")],
+)
+def test_a_resumed_run_keeps_its_options(run, capsys, option, value, kept):
+    run("--epochs", "1")
+    said = refusal(run, capsys, "--resume", option, value)
+    assert f"{option} is {value}; the run to resume has {kept}: leave it out" in said
+
+
+def test_a_damaged_checkpoint_is_one_line(run, tmp_path):
+    run("--epochs", "1")
+    path = tmp_path / "model.checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    assert f"[checkpoint] {path} is damaged" in complaint(run, "--resume", "--epochs", "2")
+
+
+# --- what it draws ---
+
+
+def test_plot_draws_a_png_beside_the_model(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    _, printed = run("--epochs", "2", "--plot")
+    path = tmp_path / "model.png"
+    assert path.read_bytes().startswith(PNG)
+    assert printed.splitlines()[-1] == f"drew {path}"
+
+
+def test_plot_takes_a_place(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    run("--epochs", "1", "--plot", str(tmp_path / "pictures" / "curves.png"))
+    assert (tmp_path / "pictures" / "curves.png").read_bytes().startswith(PNG)
+
+
+def test_a_missing_matplotlib_is_said_before_the_training(run, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    message = complaint(run, "--plot")
+    assert message.startswith("train_mnist: [plot] matplotlib is missing; ")
+    assert "pip install matplotlib" in message
+    assert capsys.readouterr().out == ""
 
 
 # --- where it runs ---
@@ -187,7 +225,14 @@ def test_a_save_every_epoch(run, monkeypatch):
 
 def test_a_relative_data_dir_starts_where_the_user_stands(digits, tmp_path):
     process = start(
-        "--epochs", "1", "--data-dir", "digits", "--save", "out/m.safetensors", cwd=tmp_path
+        "train_mnist",
+        "--epochs",
+        "1",
+        "--data-dir",
+        "digits",
+        "--save",
+        "out/m.safetensors",
+        cwd=tmp_path,
     )
     printed, errors = finish(process)
     assert process.returncode == 0, errors
@@ -251,24 +296,15 @@ def test_ctrl_c_in_a_later_epoch_names_the_last_finished_one(
         run("--epochs", "5", "--batch-size", "4")
     assert exit_.value.code == 130
     path, printed = tmp_path / "model.safetensors", capsys.readouterr().out
-    assert printed.endswith(f"\nstopped: the model of epoch {finished} is in {path}\n")
+    assert printed.endswith(
+        f"\nstopped: the model of epoch {finished} is in {path}; --resume goes on\n"
+    )
     assert len(EPOCH_LINE.findall(printed)) == finished and path.is_file()
-
-
-def test_ctrl_c_gets_through_while_tensors_are_freed():
-    class Freed:
-        def __del__(self):
-            signal.raise_signal(signal.SIGINT)
-
-    with train_mnist.CtrlC() as ctrl_c:
-        assert not ctrl_c.pressed
-        Freed()
-        assert ctrl_c.pressed
 
 
 def test_a_real_ctrl_c_keeps_the_last_finished_epochs_model(digits, tmp_path):
     path = tmp_path / "model.safetensors"
-    process = start("--epochs", "100000", "--data-dir", digits, "--save", path)
+    process = start("train_mnist", "--epochs", "100000", "--data-dir", digits, "--save", path)
     try:
         printed = ""
         while not EPOCH_LINE.search(printed):
@@ -282,35 +318,27 @@ def test_a_real_ctrl_c_keeps_the_last_finished_epochs_model(digits, tmp_path):
     assert process.returncode == 130
     assert "Traceback" not in errors
     finished = EPOCH_LINE.findall(printed)
-    stopped = re.search(r"stopped: the model of epoch (\d+) is in (.+)$", printed.strip())
+    stopped = re.search(
+        r"stopped: the model of epoch (\d+) is in (.+); --resume goes on$", printed.strip()
+    )
     assert stopped and int(stopped[1]) == len(finished) and stopped[2] == str(path)
 
     model = train_mnist.mlp()
     ndl.load_model(model, path)
     loader = ndl.data.DataLoader(train_mnist.load_digits(digits, "t10k"), 5)
-    assert train_mnist.evaluate(model, loader).loss == pytest.approx(
-        float(finished[-1][3]), abs=1e-4
-    )
+    assert training.evaluate(model, loader).loss == pytest.approx(float(finished[-1][3]), abs=1e-4)
 
 
 # --- how it complains ---
 
 
 def test_a_wrong_data_dir_is_one_line(tmp_path):
-    process = start("--data-dir", tmp_path / "nowhere")
+    process = start("train_mnist", "--data-dir", tmp_path / "nowhere")
     printed, errors = finish(process)
     assert process.returncode == 1 and printed == ""
     assert errors.startswith("train_mnist: [parse_mnist] no file ")
     assert str(tmp_path / "nowhere" / "train-images-idx3-ubyte.gz") in errors
     assert "data/README.md" in errors and errors.count("\n") == 1
-
-
-def complaint(run, *options):
-    with pytest.raises(SystemExit) as exit_:
-        run(*options)
-    assert isinstance(exit_.value.code, str), "an exit without a message"
-    assert "\n" not in exit_.value.code
-    return exit_.value.code
 
 
 def test_damaged_digits_are_one_line(run, digits):
@@ -336,14 +364,15 @@ def test_a_place_that_cannot_be_written_is_one_line(run, tmp_path):
     [
         (("--epochs", "0"), "--epochs is 0; give a number from 1 up"),
         (("--batch-size", "0"), "--batch-size is 0; give a number from 1 up"),
+        (("--lr", "0"), "--lr is 0.0; give a number above 0"),
+        (("--lr", "nan"), "--lr is nan; give a number above 0"),
+        (("--decay", "1.5"), "--decay is 1.5; give a number above 0 and up to 1"),
+        (("--plot", "curves.pdf"), "--plot is curves.pdf; give a name that ends in .png"),
         (("--seed", "-1"), "--seed is -1; give a number from 0"),
-        (("--model", "cnn"), "invalid choice: 'cnn'"),
+        (("--model", "vgg"), "invalid choice: 'vgg'"),
         (("--device", "gpu"), "invalid choice: 'gpu'"),
     ],
     ids=str,
 )
 def test_wrong_options_are_explained(run, capsys, options, message):
-    with pytest.raises(SystemExit) as exit_:
-        run(*options)
-    assert exit_.value.code == 2
-    assert message in capsys.readouterr().err
+    assert message in refusal(run, capsys, *options)

@@ -219,7 +219,7 @@ def test_an_interrupted_save_leaves_the_old_file(path, monkeypatch, interruption
     old = model_on("cpu_numpy")
     ndl.save_model(old, path)
 
-    def stop_halfway(tensors, filename):
+    def stop_halfway(tensors, filename, **_):
         filename.write_bytes(safetensors.numpy.save(tensors)[:100])
         raise interruption
 
@@ -230,6 +230,13 @@ def test_an_interrupted_save_leaves_the_old_file(path, monkeypatch, interruption
     ndl.load_model(loaded, path)
     assert_same_state(state_of(loaded), state_of(old))
     assert list(path.parent.iterdir()) == [path], "the half file is left lying about"
+
+
+def test_texts_go_with_arrays(path):
+    ndl.save({"t": ndl.ones(2), "a": np.arange(3.0)}, path, metadata={"what": "both"})
+    with safetensors.safe_open(path, "numpy") as file:
+        assert file.metadata() == {"what": "both"}
+    assert {k: v.tolist() for k, v in ndl.load(path).items()} == {"t": [1, 1], "a": [0, 1, 2]}
 
 
 def test_a_save_replaces_the_old_file_as_a_whole(path):

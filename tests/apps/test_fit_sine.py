@@ -1,0 +1,106 @@
+"""apps/fit_sine.py: the fit that it reaches, its lines and its picture."""
+
+import re
+import signal
+
+import numpy as np
+import pytest
+
+import fit_sine
+import needle as ndl
+from tests.apps.programs import PNG, complaint, refusal
+
+LINE = re.compile(r"epoch +(\d+): loss (\S+)")
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the program in this process; return ((epoch, loss) as printed, all that it printed)."""
+
+    def run(*options):
+        fit_sine.main(options)
+        printed = capsys.readouterr().out
+        return [(int(n), float(loss)) for n, loss in LINE.findall(printed)], printed
+
+    return run
+
+
+def test_it_learns_the_function(run):
+    lines, printed = run("--epochs", "150")
+    assert printed.startswith("1-10-1 network on ")
+    assert [number for number, _ in lines] == list(range(15, 151, 15))
+    assert lines[0][1] > 0.05 and lines[-1][1] < 0.005
+
+
+def test_it_runs_on_every_device(run, device):
+    lines, printed = run("--epochs", "3", "--device", device.name)
+    assert [number for number, _ in lines] == [1, 2, 3]
+    assert f"network on {device}:" in printed
+
+
+def test_the_points_are_two_humps():
+    x, target = fit_sine.sine_squared()
+    assert x.shape == target.shape == (100, 1) and x.dtype == target.dtype == "float32"
+    np.testing.assert_allclose(target, np.sin(x.astype(np.float64)) ** 2, atol=1e-6)
+    assert -x[0] == x[-1] == pytest.approx(np.pi)
+
+
+def test_an_epoch_sees_every_point_and_gives_the_mean_loss():
+    x, target = fit_sine.sine_squared()
+    loader = ndl.data.DataLoader(ndl.data.NDArrayDataset(x, target), 30)  # the last has 10
+    model = fit_sine.network()
+    loss = fit_sine.train_epoch(model, loader, ndl.optim.SGD(model.parameters(), lr=0.0))
+    fitted = model(ndl.Tensor(x)).numpy()
+    assert loss == pytest.approx(((fitted - target) ** 2).mean(), rel=1e-4)
+
+
+def test_a_seed_gives_the_same_losses_and_another_seed_others(run):
+    first, again, other = (run("--epochs", "4", "--seed", seed)[0] for seed in ("1", "1", "2"))
+    assert first == again and first != other
+
+
+def test_plot_draws_function_and_fit(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "sine.png"
+    _, printed = run("--epochs", "2", "--plot", str(path))
+    assert path.read_bytes().startswith(PNG)
+    assert printed.endswith(f"drew {path}\n")
+
+
+def test_a_bare_plot_goes_to_runs(tmp_path):
+    assert fit_sine.parse_arguments(["--plot"]).plot == fit_sine.options.ROOT / "runs" / "sine.png"
+    assert fit_sine.parse_arguments([]).plot is None
+
+
+def test_ctrl_c_ends_after_the_epoch(run, monkeypatch, capsys):
+    plain = fit_sine.train_epoch
+
+    def pressing(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return plain(*arguments)
+
+    monkeypatch.setattr(fit_sine, "train_epoch", pressing)
+    with pytest.raises(SystemExit) as exit_:
+        run("--epochs", "3")
+    assert exit_.value.code == 130
+    assert capsys.readouterr().out.endswith("\nstopped after epoch 1\n")
+
+
+def test_a_missing_device_says_why(run):
+    if ndl.cuda().enabled():
+        pytest.skip("cuda is here")
+    assert complaint(run, "--device", "cuda") == f"fit_sine: [cuda()] {ndl.cuda().reason}"
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (("--epochs", "0"), "--epochs is 0; give a number from 1 up"),
+        (("--lr", "-1"), "--lr is -1.0; give a number above 0"),
+        (("--seed", "-1"), "--seed is -1; give a number from 0"),
+        (("--plot", "fit.jpg"), "--plot is fit.jpg; give a name that ends in .png"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_explained(run, capsys, options, message):
+    assert message in refusal(run, capsys, *options)
