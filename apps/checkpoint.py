@@ -1,6 +1,7 @@
 """What continues a training run, in one safetensors file: arrays by name, and facts as JSON.
 
-Nothing in it runs when it is read. The model's file beside it holds the parameters alone.
+Nothing in it runs when it is read. The model's file beside it holds parameters and, for a language
+model, its words.
 """
 
 import json

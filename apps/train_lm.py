@@ -43,7 +43,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         list(SUITS),
         TEXT,
         "train.txt and test.txt",
-        epochs=5,
+        epochs=4,
         batch=20,
     )
     of_model = parser.add_argument_group("the model")
