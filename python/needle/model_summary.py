@@ -52,7 +52,8 @@ class Summary:
 def summary(model: Module, input_shape: Any) -> Summary:
     """Return the layers of a model with their output shapes and parameters, to be printed.
 
-    The model runs once on zeros, in eval mode and without recording, and is left as it was.
+    The model runs once on zeros, in eval mode and without recording, and is left as it was. A "-"
+    stands for a module whose own forward was not called, such as the cells of an LSTM.
 
     Args:
         model: any module.
@@ -183,7 +184,7 @@ def _table(rows: Sequence[Row]) -> str:
         output = ", ".join(f"{shape}" + f" x{n}" * (n > 1) for shape, n in uses.items())
         name = "  " * row.depth + (row.name or "model")
         parameters = f"{row.parameters:,}" if row.parameters else ""
-        cells.append((name, row.kind, output or "not called", parameters))
+        cells.append((name, row.kind, output or "-", parameters))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
         f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}"

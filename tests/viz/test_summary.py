@@ -72,7 +72,7 @@ def test_table(device):
         "layer            type    output                  parameters",
         "model            Tied    ((2, 3), ((5,), None))           3",
         "  layers.shared  Linear  (2, 3) x2                       12",
-        "  layers.spare   ReLU    not called",
+        "  layers.spare   ReLU    -",
         "15 parameters, 15 trainable, 0.000 MB",
     ]
     big = str(ndl.summary(nn.Linear(784, 100, device=device), (1, 784)))
