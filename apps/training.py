@@ -103,7 +103,7 @@ def train_epoch(
     loss_fn = nn.SoftmaxLoss()
     model.train()
     tally = Tally()
-    for x, y in tqdm(batches, desc=title, leave=False, unit="batch"):
+    for x, y in tqdm(batches, desc=title, leave=False, unit="batch", disable=None):
         logits = forward(x)
         loss = loss_fn(logits, y)
         opt.reset_grad()
