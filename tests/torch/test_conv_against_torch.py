@@ -9,15 +9,6 @@ from needle import nn, ops
 pytestmark = pytest.mark.torch
 
 
-@pytest.fixture(scope="module")
-def torch():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # two thread pools in one process disturb each other
-    yield torch
-    torch.set_num_threads(threads)
-
-
 def assert_close(got, expected):
     np.testing.assert_allclose(got, expected.detach().numpy(), rtol=1e-4, atol=1e-4)
 

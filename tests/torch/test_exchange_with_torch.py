@@ -19,11 +19,6 @@ VIEWS = {
 }
 
 
-@pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch", reason="PyTorch is not installed")
-
-
 @pytest.mark.parametrize("name", VIEWS)
 def test_to_torch(name, device, torch):
     x = ndl.Tensor(np.arange(24).reshape(4, 6), device=device)

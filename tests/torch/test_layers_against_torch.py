@@ -5,23 +5,9 @@ import pytest
 
 import needle as ndl
 from needle import nn, optim
+from tests.torch.pairs import pair
 
 pytestmark = pytest.mark.torch
-
-
-@pytest.fixture(scope="module")
-def torch():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # two thread pools in one process disturb each other
-    yield torch
-    torch.set_num_threads(threads)
-
-
-def pair(values, device, torch):
-    """Return the same numbers as a needle Tensor and as a PyTorch one, both wanting a gradient."""
-    values = np.asarray(values, np.float32)
-    return ndl.Tensor(values, device=device), torch.tensor(values, requires_grad=True)
 
 
 def assert_close(got, expected):

@@ -138,15 +138,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def torch():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield torch
-    torch.set_num_threads(threads)
-
-
 def test_every_op_is_compared():
     assert {name for name in ops.__all__ if name[0].islower()} - ELSEWHERE == set(CASES)
 

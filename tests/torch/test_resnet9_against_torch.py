@@ -10,11 +10,6 @@ from needle import nn
 pytestmark = pytest.mark.torch
 
 
-@pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch", reason="PyTorch is not installed")
-
-
 def twin_of(module, torch):
     """Return the PyTorch module of the same layers, with a copy of the weights."""
     tnn = torch.nn

@@ -9,15 +9,6 @@ from needle import nn
 pytestmark = pytest.mark.torch
 
 
-@pytest.fixture(scope="module")
-def torch():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield torch
-    torch.set_num_threads(threads)
-
-
 def mlp(device):
     return nn.Sequential(
         nn.Linear(6, 8, device=device),

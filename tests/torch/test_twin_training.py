@@ -31,15 +31,6 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def torch():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # two thread pools in one process disturb each other
-    yield torch
-    torch.set_num_threads(threads)
-
-
 def twin_of(module, torch):
     """Return the PyTorch module of the same layers, with a copy of the weights."""
     tnn = torch.nn
