@@ -11,6 +11,7 @@ import needle as ndl
 from needle import nn
 
 sys.path.append(str(Path(__file__).parent))  # imported by path too, as `apps.fit_sine`
+import checkpoint  # noqa: E402
 import options  # noqa: E402
 import pictures  # noqa: E402
 from training import CtrlC  # noqa: E402
@@ -27,9 +28,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=0.5, help="default: 0.5")
     options.add_device(parser)
     parser.add_argument("--seed", type=int, default=0, help="default: 0")
+    save = options.ROOT / "runs" / "sine.safetensors"
+    parser.add_argument("--save", type=Path, default=save, help="default: runs/sine.safetensors")
+    parser.add_argument("--resume", action="store_true", help="go on where the last run ended")
     options.add_plot(parser, "the function and the fit")
     args = parser.parse_args(arguments)
-    options.check(parser, args, options.ROOT / "runs" / "sine.png", "epochs")
+    options.check(parser, args, args.save.with_suffix(".png"), "epochs")
     return args
 
 
@@ -73,14 +77,21 @@ def fit(args: argparse.Namespace) -> float:
         f"1-{HIDDEN}-1 network on {device}: {POINTS} points of sin(x)²,"
         f" sgd with lr {args.lr:g} and momentum {MOMENTUM:g}, batch {BATCH}, seed {args.seed}"
     )
+    done = resume(args, model, opt) if args.resume else 0
     with CtrlC() as ctrl_c:
-        for number in range(1, args.epochs + 1):
+        for number in range(done + 1, args.epochs + 1):
             loss = train_epoch(model, loader, opt)
             if number * LINES // args.epochs > (number - 1) * LINES // args.epochs:
                 print(f"epoch {number:3d}: loss {loss:.5f}", flush=True)
             if ctrl_c.pressed:
-                print(f"\nstopped after epoch {number}")
-                sys.exit(130)
+                break
+    ndl.save_model(model, args.save)
+    checkpoint.save(checkpoint.path_beside(args.save), model, opt, {"epochs": number})
+    where = options.from_here(args.save)
+    if ctrl_c.pressed:
+        print(f"\nstopped: the model of epoch {number} is in {where}; --resume goes on")
+        sys.exit(130)
+    print(f"saved {where}")
     if args.plot:
         with ndl.no_grad():
             fitted = model(ndl.Tensor(x, device=device)).numpy()
@@ -88,6 +99,24 @@ def fit(args: argparse.Namespace) -> float:
         pictures.draw_fit(args.plot, title, x, target, fitted)
         print(f"drew {options.from_here(args.plot)}")
     return loss
+
+
+def resume(args: argparse.Namespace, model: nn.Module, opt: ndl.optim.Optimizer) -> int:
+    """Continue from the checkpoint; return how many epochs it has.
+
+    Raises:
+        NeedleError: if there is none, or it has all the epochs asked for.
+    """
+    path = checkpoint.path_beside(args.save)
+    done = checkpoint.read_facts(path)["epochs"]
+    if done >= args.epochs:
+        raise ndl.NeedleError(
+            f"[resume] {options.from_here(path)} has {done} epochs already;"
+            f" give more than --epochs {args.epochs}"
+        )
+    checkpoint.restore(path, model, opt)
+    print(f"resumed after epoch {done} from {options.from_here(path)}")
+    return done
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -14,11 +14,16 @@ LINE = re.compile(r"epoch +(\d+): loss (\S+)")
 
 
 @pytest.fixture
-def run(capsys):
+def save(tmp_path):
+    return tmp_path / "sine.safetensors"
+
+
+@pytest.fixture
+def run(capsys, save):
     """Run the program in this process; return ((epoch, loss) as printed, all that it printed)."""
 
     def run(*options):
-        fit_sine.main(options)
+        fit_sine.main(("--save", str(save), *options))
         printed = capsys.readouterr().out
         return [(int(n), float(loss)) for n, loss in LINE.findall(printed)], printed
 
@@ -72,7 +77,7 @@ def test_a_bare_plot_goes_to_runs(tmp_path):
     assert fit_sine.parse_arguments([]).plot is None
 
 
-def test_ctrl_c_ends_after_the_epoch(run, monkeypatch, capsys):
+def test_ctrl_c_ends_after_the_epoch(run, monkeypatch, capsys, save):
     plain = fit_sine.train_epoch
 
     def pressing(*arguments):
@@ -83,7 +88,29 @@ def test_ctrl_c_ends_after_the_epoch(run, monkeypatch, capsys):
     with pytest.raises(SystemExit) as exit_:
         run("--epochs", "3")
     assert exit_.value.code == 130
-    assert capsys.readouterr().out.endswith("\nstopped after epoch 1\n")
+    assert capsys.readouterr().out.endswith(
+        f"\nstopped: the model of epoch 1 is in {save}; --resume goes on\n"
+    )
+    monkeypatch.setattr(fit_sine, "train_epoch", plain)
+    lines, printed = run("--epochs", "3", "--resume")
+    assert "resumed after epoch 1 from" in printed and [n for n, _ in lines] == [2, 3]
+
+
+def test_a_resumed_run_is_as_if_it_had_never_stopped(run, save):
+    run("--epochs", "6")
+    whole = save.read_bytes()
+    run("--epochs", "2")
+    assert save.read_bytes() != whole
+    run("--epochs", "6", "--resume")
+    assert save.read_bytes() == whole
+
+
+def test_what_cannot_be_resumed_says_why(run, save):
+    assert "train a model first" in complaint(run, "--resume")
+    run("--epochs", "2")
+    assert "has 2 epochs already; give more than --epochs 2" in complaint(
+        run, "--epochs", "2", "--resume"
+    )
 
 
 def test_a_missing_device_says_why(run):
