@@ -36,6 +36,22 @@ RANDOM = {
         lambda **kw: init.xavier_normal(3, 5, gain=0.3, **kw),
         lambda: np.random.randn(3, 5) * 0.3 * math.sqrt(2 / (3 + 5)),
     ),
+    "xavier_uniform of a shape": (
+        lambda **kw: init.xavier_uniform(3, 5, shape=(2, 3, 4), **kw),
+        lambda: (np.random.rand(2, 3, 4) * 2 - 1) * math.sqrt(6 / (3 + 5)),
+    ),
+    "xavier_normal of a shape": (
+        lambda **kw: init.xavier_normal(3, 5, shape=(7,), **kw),
+        lambda: np.random.randn(7) * math.sqrt(2 / (3 + 5)),
+    ),
+    "kaiming_uniform of a shape": (
+        lambda **kw: init.kaiming_uniform(6, 5, shape=(3, 1, 2, 5), **kw),
+        lambda: (np.random.rand(3, 1, 2, 5) * 2 - 1) * math.sqrt(2) * math.sqrt(3 / 6),
+    ),
+    "kaiming_normal of a shape": (
+        lambda **kw: init.kaiming_normal(6, 5, (2, 3, 5), **kw),
+        lambda: np.random.randn(2, 3, 5) * math.sqrt(2) / math.sqrt(6),
+    ),
     "kaiming_uniform": (
         lambda **kw: init.kaiming_uniform(3, 5, **kw),
         lambda: (np.random.rand(3, 5) * 2 - 1) * math.sqrt(2) * math.sqrt(3 / 3),

@@ -124,7 +124,7 @@ SIGNATURES = {
     " requires_grad=False)",
     "needle.init.zeros_like": "(array, *, device=None, requires_grad=False)",
     "needle.init.one_hot": "(n, i, device=None, dtype='float32', requires_grad=False)",
-    "needle.init.xavier_uniform": "(fan_in, fan_out, gain=1.0, **kwargs)",
+    "needle.init.xavier_uniform": "(fan_in, fan_out, gain=1.0, shape=None, **kwargs)",
     "needle.nn.Linear": "(in_features, out_features, bias=True, device=None, dtype='float32')",
     "needle.nn.BatchNorm1d": "(dim, eps=1e-05, momentum=0.1, device=None, dtype='float32')",
     "needle.nn.LayerNorm1d": "(dim, eps=1e-05, device=None, dtype='float32')",

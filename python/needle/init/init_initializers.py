@@ -14,22 +14,33 @@ from needle.init.init_basic import rand, randn
 __all__ = ["kaiming_normal", "kaiming_uniform", "xavier_normal", "xavier_uniform"]
 
 
-def xavier_uniform(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) -> Tensor:
-    """Return (fan_in, fan_out) numbers uniform in ±gain * sqrt(6 / (fan_in + fan_out))."""
+Shape = tuple[int, ...]
+
+
+def xavier_uniform(
+    fan_in: int, fan_out: int, gain: float = 1.0, shape: Shape | None = None, **kwargs: Any
+) -> Tensor:
+    """Return numbers uniform in ±gain * sqrt(6 / (fan_in + fan_out)), of `shape` or (fan_in,
+    fan_out).
+    """
     bound = gain * math.sqrt(6 / (fan_in + fan_out))
-    return rand(fan_in, fan_out, low=-bound, high=bound, **kwargs)
+    return rand(*_size(fan_in, fan_out, shape), low=-bound, high=bound, **kwargs)
 
 
-def xavier_normal(fan_in: int, fan_out: int, gain: float = 1.0, **kwargs: Any) -> Tensor:
-    """Return (fan_in, fan_out) normal numbers of deviation gain * sqrt(2 / (fan_in + fan_out))."""
+def xavier_normal(
+    fan_in: int, fan_out: int, gain: float = 1.0, shape: Shape | None = None, **kwargs: Any
+) -> Tensor:
+    """Return normal numbers of deviation gain * sqrt(2 / (fan_in + fan_out)), of `shape` or
+    (fan_in, fan_out).
+    """
     std = gain * math.sqrt(2 / (fan_in + fan_out))
-    return randn(fan_in, fan_out, mean=0, std=std, **kwargs)
+    return randn(*_size(fan_in, fan_out, shape), mean=0, std=std, **kwargs)
 
 
 def kaiming_uniform(
     fan_in: int,
     fan_out: int,
-    shape: tuple[int, ...] | None = None,
+    shape: Shape | None = None,
     nonlinearity: str = "relu",
     **kwargs: Any,
 ) -> Tensor:
@@ -39,21 +50,30 @@ def kaiming_uniform(
         NeedleError: for another nonlinearity than "relu".
     """
     bound = _relu_gain(nonlinearity) * math.sqrt(3 / fan_in)
-    size = (fan_in, fan_out) if shape is None else shape
-    return rand(*size, low=-bound, high=bound, **kwargs)
+    return rand(*_size(fan_in, fan_out, shape), low=-bound, high=bound, **kwargs)
 
 
-def kaiming_normal(fan_in: int, fan_out: int, nonlinearity: str = "relu", **kwargs: Any) -> Tensor:
-    """Return (fan_in, fan_out) normal numbers with deviation sqrt(2) / sqrt(fan_in).
+def kaiming_normal(
+    fan_in: int,
+    fan_out: int,
+    shape: Shape | None = None,
+    nonlinearity: str = "relu",
+    **kwargs: Any,
+) -> Tensor:
+    """Return normal numbers of deviation sqrt(2) / sqrt(fan_in), of `shape` or (fan_in, fan_out).
 
     Raises:
         NeedleError: for another nonlinearity than "relu".
     """
     std = _relu_gain(nonlinearity) / math.sqrt(fan_in)
-    return randn(fan_in, fan_out, mean=0, std=std, **kwargs)
+    return randn(*_size(fan_in, fan_out, shape), mean=0, std=std, **kwargs)
 
 
 def _relu_gain(nonlinearity: str) -> float:
     if nonlinearity != "relu":
         raise NeedleError(f"[kaiming] nonlinearity {nonlinearity!r} is not known; only 'relu' is")
     return math.sqrt(2)
+
+
+def _size(fan_in: int, fan_out: int, shape: Shape | None) -> Shape:
+    return (fan_in, fan_out) if shape is None else shape
