@@ -2,6 +2,7 @@
 # pyproject.toml names, the compiled module. CMakeLists.txt builds it; CONTRIBUTING.md says how to work here.
 #
 #   make PYTHON=python3.12 ...   another interpreter; .venv keeps it until you name a third
+#   make CMAKE_FLAGS=-DNEEDLE_CUDA_EMULATION=OFF ...   options of CMakeLists.txt, for a build folder's first time
 #   make train ARGS="--help"     options for the program behind train, train-lm, test, bench ...
 
 PYTHON ?= python3
@@ -55,7 +56,7 @@ setup: .venv/installed
 # One folder for each interpreter, so that a change of interpreter leaves nothing stale.
 tag = $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("SOABI"))')
 configure = $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" \
-	-DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
+	-DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python" $(CMAKE_FLAGS)
 
 build: setup
 	@dir="build/$(tag)"; \
@@ -127,4 +128,4 @@ sanitize: setup
 
 clean:
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find python hw_stages -name '*.so' -delete
+	find python tests hw_stages -name '*.so' -delete

@@ -1,7 +1,6 @@
 // The Python module ndarray_backend_cpu: the bindings of common/bind.h over the kernels of the
 // chosen instruction set, memory from the system, settings from the environment. A translation unit
 // of its own, so that editing a kernel does not compile pybind11 again.
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -12,6 +11,7 @@
 #include <stdexcept>
 
 #include "common/bind.h"
+#include "common/settings.h"
 #include "cpu/dispatch.h"
 #include "cpu/scratch.h"
 #include "cpu/thread_pool.h"
@@ -22,6 +22,7 @@ extern const char* const kBuildId;  // build_id.cc, made by CMake
 
 namespace {
 
+constexpr long kKeptMb = 1024;  // that the pool keeps
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kDistance = 5 * 256;
 
@@ -52,34 +53,10 @@ void release_memory(void* block, std::size_t bytes) {
   std::free(static_cast<char*>(block) - distance);
 }
 
-// The number in an environment variable, or `otherwise` if it is not set. A text that is no number
-// is an error, told at import: a setting that is silently ignored costs its user hours.
-long setting(const char* name, long otherwise) {
-  const char* text = std::getenv(name);
-  if (text == nullptr || *text == '\0') return otherwise;
-  char* end = nullptr;
-  const long value = std::strtol(text, &end, 10);
-  if (*end != '\0' || value < 0) {
-    fail<DeviceError>("cpu", name, " is '", text, "'; a number from 0 on is needed");
-  }
-  return value;
-}
-
-std::size_t pool_cap() {
-  const bool on = setting("NEEDLE_POOL", 1) != 0;
-  return on ? static_cast<std::size_t>(setting("NEEDLE_POOL_MB", 1024)) << 20 : 0;
-}
-
 }  // namespace
 
-// A fork waits for the pool's mutex, so that the child never inherits a half-changed pool.
 Pool& pool() {
-  static Pool* const instance = [] {
-    auto* made = new Pool({allocate_memory, release_memory}, pool_cap());
-    pthread_atfork([] { pool().mutex().lock(); }, [] { pool().mutex().unlock(); },
-                   [] { pool().mutex().unlock(); });
-    return made;
-  }();
+  static Pool* const instance = make_pool("cpu", {allocate_memory, release_memory}, kKeptMb);
   return *instance;
 }
 
@@ -114,7 +91,7 @@ py::list supported_isas() {
 
 void start(py::module_& module) {
   const cpu::InstructionSet chosen = cpu::choose_instruction_set(std::getenv("NEEDLE_ISA"));
-  if (const long threads = setting("NEEDLE_NUM_THREADS", 0); threads > 0)
+  if (const long threads = setting("cpu", "NEEDLE_NUM_THREADS", 0); threads > 0)
     set_num_threads(static_cast<int>(threads));
   pool();
 
@@ -144,7 +121,7 @@ PYBIND11_MODULE(ndarray_backend_cpu, module) {
     try {
       std::rethrow_exception(failure);
     } catch (const needle::DeviceError&) {
-      needle::raise_current_exception();
+      needle::raise_current_exception("cpu");
     }
   });
   needle::start(module);

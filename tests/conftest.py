@@ -1,6 +1,7 @@
 """What tests share: devices, random numbers that depend on the test alone, a count by device.
 
-needle is imported inside the fixtures only, so that tests which need no build run without one.
+Where there is no GPU, `cuda()` is the emulated device in the tests and in the programs that they
+start. A file of tests may set DEVICES of its own.
 """
 
 import os
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 DEVICES = ("cpu", "cpu_numpy", "cuda")
+CHECKED = "cuda_checked"
 
 hypothesis.settings.register_profile(
     "needle", deadline=None, max_examples=50, derandomize="CI" in os.environ
@@ -20,7 +22,19 @@ hypothesis.settings.load_profile("needle")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--device", choices=DEVICES, help="run only the tests of this device")
+    choices = (*DEVICES, CHECKED)
+    parser.addoption("--device", choices=choices, help="run only the tests of this device")
+
+
+def pytest_configure(config):
+    """Choose the emulated device where `cuda()` would have none and nothing else is chosen."""
+    if "NEEDLE_CUDA_DEVICE" in os.environ:
+        return
+    from needle.backend_ndarray import cuda, cuda_emulated
+
+    if not cuda().enabled() and cuda_emulated().enabled():
+        os.environ["NEEDLE_CUDA_DEVICE"] = "emulated"
+        cuda.cache_clear()
 
 
 def device_of(item):
@@ -40,8 +54,14 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if device_of(item) == chosen]
 
 
+def pytest_generate_tests(metafunc):
+    if "device" in metafunc.fixturenames:
+        names = getattr(metafunc.module, "DEVICES", DEVICES)
+        metafunc.parametrize("device", names, indirect=True, scope="module")
+
+
 # Scoped to the module because hypothesis refuses a fixture that is made anew for each test.
-@pytest.fixture(scope="module", params=DEVICES)
+@pytest.fixture(scope="module")
 def device(request):
     """Each device in turn; a missing one skips and says why, but a missing `cpu()` fails."""
     import needle
@@ -54,6 +74,16 @@ def device(request):
             pytest.fail(f"{device.reason}, or set NEEDLE_ALLOW_NO_CPU=1 to skip", pytrace=False)
         pytest.skip(device.reason)
     return device
+
+
+@pytest.fixture
+def no_cuda(monkeypatch):
+    """Take the backend of `cuda()` away, as where there is neither a GPU nor an emulated device."""
+    from needle.backend_ndarray import device as devices
+
+    missing = devices.BackendDevice("cuda", None, reason="no GPU and nothing that stands in for it")
+    monkeypatch.setattr(devices, "cuda", lambda: missing)
+    return missing
 
 
 def seed_of(request):
@@ -72,6 +102,12 @@ def numpy_seed(request):
     np.random.seed(seed_of(request))
 
 
+def title_of(device):
+    """Return the name of a device with what stands in for it, if anything does."""
+    stand_in = os.environ.get("NEEDLE_CUDA_DEVICE") if device == "cuda" else None
+    return f"{device} ({stand_in})" if stand_in else device
+
+
 def pytest_terminal_summary(terminalreporter):
     """Print how many tests passed, failed and were skipped on each device, and why skipped."""
     columns = {"skipped": "skipped", "xfailed": "skipped", "passed": "passed"}
@@ -87,10 +123,11 @@ def pytest_terminal_summary(terminalreporter):
     counts = Counter(results.values())
     columns = ("passed", "failed", "skipped")
     terminalreporter.section("tests by device")
-    terminalreporter.write_line("device     " + "".join(f"{column:>8}" for column in columns))
-    for device in (*DEVICES, "none"):
+    header = "".join(f"{column:>8}" for column in columns)
+    terminalreporter.write_line(f"{'device':<16}{header}")
+    for device in (*DEVICES, CHECKED, "none"):
         cells = "".join(f"{counts[device, column]:>8}" for column in columns)
-        terminalreporter.write_line(f"{device:<11}{cells}")
+        terminalreporter.write_line(f"{title_of(device):<16}{cells}")
     reasons = Counter(
         report.longrepr[2].removeprefix("Skipped: ")
         for report in terminalreporter.getreports("skipped")

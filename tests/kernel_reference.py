@@ -70,6 +70,7 @@ LAYOUTS = {
     "transposed and flipped": (17 * 40, ((17, 40), (-1, -17), 679)),
     "transposed, large": (257 * 131, ((131, 257), (1, 131), 0)),
     "transposed inner axes": (2 * 90 * 110, ((2, 110, 90), (9900, 1, 110), 0)),
+    "transposed across an axis": (3000, ((2, 20, 3, 24), (1500, 1, 500, 20), 0)),
     "offset and step": (99, ((4, 4), (24, 3), 7)),
     "every second": (1000, ((500,), (2,), 1)),
     "wide rows with a gap": (3 * 310 + 5, ((3, 300), (310, 1), 5)),

@@ -18,6 +18,8 @@ from needle.backend_selection import (
     cpu,
     cpu_numpy,
     cuda,
+    cuda_checked,
+    cuda_emulated,
     default_device,
 )
 from needle.config import (
@@ -167,6 +169,8 @@ __all__ = [
     "cpu",
     "cpu_numpy",
     "cuda",
+    "cuda_checked",
+    "cuda_emulated",
     "data",
     "default_device",
     "dilate",

@@ -20,6 +20,8 @@ __all__ = [
     "cpu",
     "cpu_numpy",
     "cuda",
+    "cuda_checked",
+    "cuda_emulated",
     "default_device",
 ]
 
@@ -43,12 +45,14 @@ if BACKEND == "nd":
         cpu,
         cpu_numpy,
         cuda,
+        cuda_checked,
+        cuda_emulated,
         default_device,
     )
     from needle.backend_ndarray.ndarray import NDArray
 elif BACKEND == "np":
     from needle import backend_numpy as array_api
-    from needle.backend_ndarray.device import cpu_numpy, cuda
+    from needle.backend_ndarray.device import cpu_numpy, cuda, cuda_checked, cuda_emulated
     from needle.backend_numpy import Device, NDArray, all_devices, as_device, cpu, default_device
 else:
     raise NeedleError(f'[needle] NEEDLE_BACKEND is {BACKEND!r}; it must be "nd" or "np"')

@@ -19,14 +19,14 @@ namespace needle {
 inline const Kernels* kernels = nullptr;  // set once, by bind_kernels
 
 // Elements from which a kernel runs without the GIL: below, giving it up and taking it back costs
-// more than it gains.
-constexpr std::int64_t kReleaseGilFrom = 100'000;
+// more than it gains. A backend may set it, before it binds.
+inline std::int64_t release_gil_from = 100'000;
 
 // All kernels start here. An argument's buffer outlives the call: the caller holds a reference to
 // each Array, and an Array never lets go of its buffer before its own end.
 template <class Work>
 void launch(std::int64_t elements, const Work& work) {
-  if (elements < kReleaseGilFrom) {
+  if (elements < release_gil_from) {
     work();
   } else {
     const py::gil_scoped_release release;
@@ -55,7 +55,7 @@ struct Entry {
     try {
       return (*body)(Arguments(name, items));
     } catch (...) {
-      raise_current_exception();
+      raise_current_exception(name);
       return nullptr;
     }
   }
@@ -553,9 +553,12 @@ inline void bind_course_kernels(py::module_& m) {
             [](Args args) { return course_unary(args, kernels->ewise_tanh); });
   add_entry(m, "matmul", "(a, b, out, m, n, p)",
             [](Args args) { return course_matmul(args, kernels->matmul, 1); });
-  add_entry(m, "matmul_tiled", "(a, b, out, m, n, p)", [](Args args) {
-    return course_matmul(args, kernels->matmul_tiled, kernels->tile_size);
-  });
+  if (kernels->matmul_tiled != nullptr) {
+    m.attr("__tile_size__") = kernels->tile_size;
+    add_entry(m, "matmul_tiled", "(a, b, out, m, n, p)", [](Args args) {
+      return course_matmul(args, kernels->matmul_tiled, kernels->tile_size);
+    });
+  }
   add_entry(m, "reduce_sum", "(a, out, reduce_size)",
             [](Args args) { return course_reduce(args, kernels->reduce_sum, 0); });
   add_entry(m, "reduce_max", "(a, out, reduce_size)",
@@ -601,7 +604,6 @@ inline void bind_host_memory(py::module_& m) {
 // Puts the class Array and every kernel of the table into the module.
 inline void bind_backend(py::module_& module, const Kernels& table) {
   kernels = &table;
-  module.attr("__tile_size__") = table.tile_size;
   add_array_type(module);
   bind_course_kernels(module);
   bind_strided_kernels(module);

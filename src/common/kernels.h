@@ -21,7 +21,7 @@ using ScalarKernel = void (*)(View a, float value, float* out);
 using ReduceKernel = void (*)(View a, int count, float* out);  // over the last `count` axes
 
 struct Kernels {
-  std::int64_t tile_size;  // the side of matmul_tiled's blocks
+  std::int64_t tile_size;  // the side of matmul_tiled's blocks; 0 without that kernel
 
   // Between the host's memory and the backend's.
   void (*to_host)(View a, float* host);
@@ -51,6 +51,7 @@ struct Kernels {
   void (*ewise_tanh)(const float* a, float* out, std::int64_t size);
   void (*matmul)(const float* a, const float* b, float* out, std::int64_t m, std::int64_t n,
                  std::int64_t p);
+  // Null where a backend has none.
   void (*matmul_tiled)(const float* a, const float* b, float* out, std::int64_t m, std::int64_t n,
                        std::int64_t p);
   void (*reduce_sum)(const float* a, float* out, std::int64_t size, std::int64_t reduce_size);

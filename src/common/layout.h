@@ -5,6 +5,13 @@
 
 #include <cstdint>
 
+// Marks what CUDA kernels call too.
+#if defined(__CUDACC__)
+#define NEEDLE_HOST_DEVICE __host__ __device__
+#else
+#define NEEDLE_HOST_DEVICE
+#endif
+
 namespace needle {
 
 constexpr int kMaxDims = 32;
@@ -32,13 +39,39 @@ static inline std::int64_t element_count(const Layout& view) {
 
 // Where element `i` of the view, counted in row-major order, lies in the buffer: the plain meaning
 // of a layout, and the oracle of every faster walk.
-static inline std::int64_t at(const Layout& view, std::int64_t i) {
+NEEDLE_HOST_DEVICE static inline std::int64_t at(const Layout& view, std::int64_t i) {
   std::int64_t position = view.offset;
   for (int axis = view.ndim - 1; axis >= 0; --axis) {
     position += (i % view.shape[axis]) * view.strides[axis];
     i /= view.shape[axis];
   }
   return position;
+}
+
+// Whether the view's elements lie in row-major order without gaps.
+static inline bool is_row_major(const Layout& view) {
+  std::int64_t stride = 1;
+  for (int axis = view.ndim - 1; axis >= 0; --axis) {
+    if (view.shape[axis] != 1 && view.strides[axis] != stride) return false;
+    stride *= view.shape[axis];
+  }
+  return true;
+}
+
+// In a batched product (m, n) @ (n, p) with these leading axes: a batch that meets one and the same
+// b, its rows following on each other in a, is one taller matrix. Takes such axes off both layouts,
+// innermost first, and returns the rows that then are one matrix.
+static inline std::int64_t merge_batch_rows(Layout& a_batch, Layout& b_batch, std::int64_t m,
+                                            std::int64_t a_row_stride) {
+  while (a_batch.ndim > 0) {
+    const int last = a_batch.ndim - 1;
+    const std::int64_t size = a_batch.shape[last];
+    const bool follows = b_batch.strides[last] == 0 && a_batch.strides[last] == m * a_row_stride;
+    if (size != 1 && !follows) break;
+    m *= size;
+    a_batch.ndim = b_batch.ndim = last;
+  }
+  return m;
 }
 
 // A whole buffer of `size` elements, in order.

@@ -70,8 +70,8 @@ inline void raise_needle_error(const char* name, const char* text) {
   Py_DECREF(type);
 }
 
-// Turns the exception in flight into Python's. Called inside a catch block.
-inline void raise_current_exception() {
+// Turns the exception in flight, from a call of `op`, into Python's. Called inside a catch block.
+inline void raise_current_exception(const char* op) {
   try {
     throw;
   } catch (py::error_already_set& error) {
@@ -88,8 +88,8 @@ inline void raise_current_exception() {
     PyErr_SetString(PyExc_TypeError, error.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (const std::exception& error) {  // whatever else stopped a kernel
+    raise_needle_error("DeviceError", ('[' + std::string(op) + "] " + error.what()).c_str());
   }
 }
 
@@ -254,7 +254,7 @@ inline PyObject* construct_array(PyTypeObject*, PyObject* args, PyObject* kwargs
   try {
     return new_array("Array", Arguments("Array", &size).integer(0));
   } catch (...) {
-    raise_current_exception();
+    raise_current_exception("Array");
     return nullptr;
   }
 }

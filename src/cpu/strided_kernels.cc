@@ -104,20 +104,11 @@ void batched_matmul(View a, View b, float* out) {
   Layout a_batch = a.layout;
   Layout b_batch = b.layout;
   a_batch.ndim = b_batch.ndim = axes;
-  int64_t m = a.layout.shape[axes];
   const int64_t n = a.layout.shape[axes + 1];
   const int64_t p = b.layout.shape[axes + 1];
   const int64_t* a_strides = a.layout.strides + axes;
   const int64_t* b_strides = b.layout.strides + axes;
-  // A batch that meets one and the same b, its rows following on each other, is one taller matrix.
-  while (a_batch.ndim > 0) {
-    const int last = a_batch.ndim - 1;
-    const int64_t size = a_batch.shape[last];
-    if (size != 1 && (b_batch.strides[last] != 0 || a_batch.strides[last] != m * a_strides[0]))
-      break;
-    m *= size;
-    a_batch.ndim = b_batch.ndim = last;
-  }
+  const int64_t m = merge_batch_rows(a_batch, b_batch, a.layout.shape[axes], a_strides[0]);
   const int64_t batches = element_count(a_batch);
   if (batches == 0 || m == 0 || p == 0) return;
   if (n == 0) {

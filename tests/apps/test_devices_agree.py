@@ -59,6 +59,17 @@ def test_losses_of_the_default_run_agree_over_all_epochs(default_runs):
     np.testing.assert_allclose(losses[0], losses[1], atol=1e-3, rtol=0)
 
 
+def test_losses_of_an_epoch_on_cuda_agree(default_runs, tmp_path):
+    if not ndl.cuda().enabled():
+        pytest.skip(ndl.cuda().reason)
+    save = tmp_path / "cuda"
+    process = start("train_mnist", "--device", "cuda", "--epochs", "1", "--save", save)
+    printed, errors = finish(process)
+    assert process.returncode == 0, errors
+    losses = np.array(scores_in(printed))[0, [1, 3]]
+    np.testing.assert_allclose(losses, default_runs[0, 0, [1, 3]], atol=1e-3, rtol=0)
+
+
 def test_the_default_run_reaches_its_accuracy(default_runs):
     assert (default_runs[:, -1, 4] >= 0.905).all(), default_runs[:, -1]
 

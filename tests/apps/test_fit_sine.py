@@ -113,10 +113,8 @@ def test_what_cannot_be_resumed_says_why(run, save):
     )
 
 
-def test_a_missing_device_says_why(run):
-    if ndl.cuda().enabled():
-        pytest.skip("cuda is here")
-    assert complaint(run, "--device", "cuda") == f"fit_sine: [cuda()] {ndl.cuda().reason}"
+def test_a_missing_device_says_why(run, no_cuda):
+    assert complaint(run, "--device", "cuda") == f"fit_sine: [cuda()] {no_cuda.reason}"
 
 
 @pytest.mark.parametrize(

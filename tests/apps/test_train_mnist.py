@@ -347,10 +347,8 @@ def test_damaged_digits_are_one_line(run, digits):
     assert re.match(rf"train_mnist: \[parse_mnist\] {re.escape(str(path))} ", complaint(run))
 
 
-def test_a_missing_device_says_why(run):
-    if ndl.cuda().enabled():
-        pytest.skip("cuda is here")
-    assert complaint(run, "--device", "cuda") == f"train_mnist: [cuda()] {ndl.cuda().reason}"
+def test_a_missing_device_says_why(run, no_cuda):
+    assert complaint(run, "--device", "cuda") == f"train_mnist: [cuda()] {no_cuda.reason}"
 
 
 def test_a_place_that_cannot_be_written_is_one_line(run, tmp_path):

@@ -12,6 +12,8 @@ import needle as ndl
 from needle import optim
 from needle.backend_selection import BACKEND
 
+DEVICES = ("cpu", "cpu_numpy")  # whose memory the host reaches
+
 
 @pytest.fixture
 def x(device):

@@ -16,6 +16,8 @@ from needle.backend_ndarray.device import BackendDevice
 from needle.backend_ndarray.exchange import from_dlpack
 from needle.errors import DeviceError, DtypeError, ExchangeError
 
+DEVICES = ("cpu", "cpu_numpy")  # whose memory the host reaches
+
 # The same view of an NDArray and of a numpy array (4, 6).
 VIEWS = {
     "whole": lambda a: a,

@@ -217,5 +217,5 @@ def test_operands_on_two_devices(device):
     other = "cpu" if device == cpu_numpy() else "cpu_numpy"
     a = Tensor(np.ones((1, 3, 3, 1)), device=device)
     b = Tensor(np.ones((2, 2, 1, 1)), device=other)
-    with pytest.raises(DeviceError, match=r"operands on .*cpu.*\(\) and .*cpu.*\(\)"):
+    with pytest.raises(DeviceError, match=r"operands on \w+\(\) and \w+\(\)"):
         ops.conv(a, b)

@@ -7,6 +7,8 @@ import pytest
 
 import needle as ndl
 
+DEVICES = ("cpu", "cpu_numpy")  # whose memory the host reaches
+
 pytestmark = pytest.mark.torch
 
 VIEWS = {

@@ -11,6 +11,8 @@ import pytest
 from needle.errors import IndexingError, ShapeError
 from tests.kernel_reference import LAYOUTS, download, elements, numbers, upload
 
+DEVICES = ("cpu", "cpu_numpy", "cuda", "cuda_checked")
+
 MATRICES = {case: entry for case, entry in LAYOUTS.items() if len(entry[1][0]) == 2}
 
 # Views of indices: (numbers in the buffer, layout), by the number of rows that they reach.

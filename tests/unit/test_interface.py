@@ -10,6 +10,7 @@ from needle.backend_ndarray import all_devices, cpu_numpy, interface
 # What else a module holds: the parts of the specification, and the settings of a compiled backend.
 SPECIFICATION_PARTS = {"exponents", "last_axes", "number", "truth", "view", "views"}
 SETTINGS = {"get_num_threads", "isa", "set_num_threads", "supported_isas"}
+SETTINGS |= {"device_count", "unavailable"}
 
 TABLES = (interface.COURSE_KERNELS, interface.STRIDED_KERNELS, interface.MEMORY_FUNCTIONS)
 

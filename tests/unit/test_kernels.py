@@ -26,6 +26,8 @@ from tests.kernel_reference import (
     upload,
 )
 
+DEVICES = ("cpu", "cpu_numpy", "cuda", "cuda_checked")
+
 # The course's kernels (their names end so) and the strided ones that do the same.
 COURSE_BINARY = {f"ewise_{name}": name for name in ("add", "mul", "div", "maximum", "eq", "ge")}
 COURSE_SCALAR = {
@@ -228,6 +230,8 @@ def test_copy_is_a_buffer_of_its_own(device):
 @pytest.mark.parametrize("case", [case for case in LAYOUTS if "broadcast" not in case])
 def test_writes_into_a_view(device, case, rng):
     """ewise_setitem and scalar_setitem change the elements of the view and no others."""
+    if case == "overlapping" and device.name.startswith("cuda"):
+        pytest.skip("threads write in no order: which value stays where elements overlap is open")
     size, layout = LAYOUTS[case]
     marked = elements(np.arange(size), layout)
     values = numbers(rng, marked.size)
@@ -313,6 +317,8 @@ def test_course_scalar_kernel(device, name, rng):
     strided = COURSE_SCALAR[name]
     kernel, twin = getattr(device, name), getattr(device, f"{strided}_scalar")
     bound = BOUNDS.get(strided, 0)
+    if name == "scalar_power" and device.name.startswith("cuda"):
+        bound = 4  # of powf, as CUDA promises it
     special = np.array(SPECIAL, np.float32)
     for a, value in [(special, value) for value in SPECIAL] + [
         (numbers(rng, n), 3.0) for n in SIZES

@@ -140,7 +140,7 @@ def test_normalize_axes_refuses(axes, ndim, error, message):
 def test_reduced_shape_is_numpys(shape, keepdims, data):
     axes = data.draw(st.sets(st.integers(0, max(0, len(shape) - 1)), max_size=len(shape)))
     axes = tuple(sorted(axes)) if shape else ()
-    want = np.empty(shape).sum(axis=axes, keepdims=keepdims).shape
+    want = np.zeros(shape).sum(axis=axes, keepdims=keepdims).shape
     assert layout.reduced_shape(shape, axes, keepdims) == want
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.kernel_reference import download, elements, numbers, output, upload
 
+DEVICES = ("cpu", "cpu_numpy", "cuda", "cuda_checked")
+
 MATRICES = [(m, n, p) for m in (1, 7, 8, 17) for n in (1, 5, 16) for p in (1, 8, 33)]
 MATRICES += [(8, 16, 24), (64, 8, 128), (13, 700, 65), (300, 31, 70), (3, 5, 2100), (1, 257, 1)]
 MATRICES += [(257, 255, 256), (0, 3, 2), (2, 3, 0), (2, 0, 3), (0, 0, 0)]

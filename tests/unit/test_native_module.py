@@ -87,7 +87,8 @@ def test_module_is_this_interpreters(native):
 
 
 def test_module_is_built_from_these_sources(native):
-    sources = sorted(path for kind in ("h", "cc", "def") for path in SOURCES.rglob(f"*.{kind}"))
+    kinds = ("h", "cc", "def", "cu", "cuh")
+    sources = sorted(path for kind in kinds for path in SOURCES.rglob(f"*.{kind}"))
     digests = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in sources)
     build_id = hashlib.sha256(digests.encode()).hexdigest()[:12]
     assert native.__build_id__ == build_id, "the module is stale; run `make build`"

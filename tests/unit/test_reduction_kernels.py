@@ -7,6 +7,8 @@ import pytest
 
 from tests.kernel_reference import SIZES, download, elements, numbers, output, upload
 
+DEVICES = ("cpu", "cpu_numpy", "cuda", "cuda_checked")
+
 REDUCTIONS = {"sum": np.sum, "max": np.max, "min": np.min}
 
 # (size of the buffer, layout, reduced axes counted from the last)

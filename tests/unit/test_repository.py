@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SUFFIXES = {".py", ".cc", ".cpp", ".cu", ".h", ".cuh", ".def"}
-FOLDERS = ("python", "src", "apps", "bench", "data", "tests", "hw_stages")
+FOLDERS = ("python", "src", "apps", "bench", "data", "tests", "tools", "hw_stages")
 SOURCES = [
     path
     for folder in FOLDERS

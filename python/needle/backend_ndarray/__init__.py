@@ -20,6 +20,8 @@ from needle.backend_ndarray.device import (
     cpu,
     cpu_numpy,
     cuda,
+    cuda_checked,
+    cuda_emulated,
     default_device,
 )
 from needle.backend_ndarray.ndarray import NDArray, array, empty, full
@@ -34,6 +36,8 @@ __all__ = [
     "cpu",
     "cpu_numpy",
     "cuda",
+    "cuda_checked",
+    "cuda_emulated",
     "default_device",
     "empty",
     "exp",

@@ -1,12 +1,14 @@
 """Devices: a backend module, its kernels as attributes, and the reason where one is missing.
 
 `cpu()`, `cuda()` and `cpu_numpy()` always answer with the same object; `default_device()` is
-`cpu()` if it was built. Kernels are described in `interface.py`, arrays in `ndarray.py`.
+`cpu()` if it was built. The cuda kernels also run on the processor: `cuda_emulated()`. Kernels are
+described in `interface.py`, arrays in `ndarray.py`.
 """
 
 import importlib
 import importlib.machinery
 import importlib.util
+import logging
 import os
 import sys
 import warnings
@@ -27,15 +29,24 @@ __all__ = [
     "cpu",
     "cpu_numpy",
     "cuda",
+    "cuda_checked",
+    "cuda_emulated",
     "default_device",
 ]
+
+# What NEEDLE_CUDA_DEVICE may name, and the module that `cuda()` then runs.
+CUDA_MODULES = {
+    "": "ndarray_backend_cuda",
+    "emulated": "ndarray_backend_cuda_emulated",
+    "checked": "ndarray_backend_cuda_checked",
+}
 
 
 class BackendDevice:
     """A place where arrays live and kernels run; hashable, picklable, equal by name and module.
 
     Args:
-        name: "cpu", "cuda" or "cpu_numpy".
+        name: "cpu", "cuda", "cpu_numpy", "cuda_emulated" or "cuda_checked".
         mod: the backend module, or None if there is none.
         reason: why `mod` is None.
         dtypes: the element types that its arrays carry, the default first.
@@ -85,6 +96,11 @@ class BackendDevice:
     def _unavailable(self) -> str:
         available = ", ".join(str(device) for device in all_devices() if device.enabled())
         return f"[{self.name}] not available: {self.reason}; available: {available}"
+
+    @property
+    def emulated(self) -> bool:
+        """Whether cuda kernels run on the processor here."""
+        return hasattr(self.mod, "__emulated__")
 
     def enabled(self) -> bool:
         """Tell whether a kernel can run here."""
@@ -158,7 +174,7 @@ def _load_native(name: str) -> tuple[ModuleType | None, str]:
             )
             spec = finder.find_spec(full_name)
         if spec is None:
-            remedy = "; run `make build`" if name == "ndarray_backend_cpu" else ""
+            remedy = "" if name == "ndarray_backend_cuda" else "; run `make build`"
             return None, f"{name} is not built{remedy}"
         module = sys.modules.get(full_name)
         if module is None:
@@ -181,11 +197,45 @@ def cpu() -> BackendDevice:
     return BackendDevice("cpu", module, reason=reason)
 
 
+def _cuda_device(name: str, module_name: str) -> BackendDevice:
+    """Return a device over a module of the cuda kernels, or without one if they cannot run."""
+    module, reason = _load_native(module_name)
+    if module is not None:
+        reason = module.unavailable()
+    return BackendDevice(name, None if reason else module, reason=reason)
+
+
 @cache
 def cuda() -> BackendDevice:
-    """Return the CUDA device (float32); `reason` says why where there is none."""
-    module, reason = _load_native("ndarray_backend_cuda")
-    return BackendDevice("cuda", module, reason=reason)
+    """Return the CUDA device (float32); `reason` says why where there is none.
+
+    NEEDLE_CUDA_DEVICE=emulated, or checked, in the environment puts the emulated device, or the
+    checked one, in its place; its `emulated` tells.
+    """
+    chosen = os.environ.get("NEEDLE_CUDA_DEVICE", "")
+    if chosen not in CUDA_MODULES:
+        reason = f"NEEDLE_CUDA_DEVICE is {chosen!r}; it may be emulated, checked or empty"
+        return BackendDevice("cuda", None, reason=reason)
+    device = _cuda_device("cuda", CUDA_MODULES[chosen])
+    if device.emulated:
+        logging.getLogger("needle").warning(
+            "[needle] cuda() is emulated on the processor: NEEDLE_CUDA_DEVICE=%s", chosen
+        )
+    return device
+
+
+@cache
+def cuda_emulated() -> BackendDevice:
+    """Return the device that runs the cuda kernels on the processor, much slower than `cpu()`."""
+    return _cuda_device("cuda_emulated", CUDA_MODULES["emulated"])
+
+
+@cache
+def cuda_checked() -> BackendDevice:
+    """Return the same with every access to memory checked, slower still: it finds races, reads of
+    what was never written, and accesses out of bounds, and names the line.
+    """
+    return _cuda_device("cuda_checked", CUDA_MODULES["checked"])
 
 
 @cache
@@ -200,15 +250,23 @@ def default_device() -> BackendDevice:
 
 
 def all_devices() -> list[BackendDevice]:
-    """Return every device, enabled or not."""
+    """Return every device that programs run on, enabled or not."""
     return [cpu(), cuda(), cpu_numpy()]
 
 
 def as_device(device: BackendDevice | str) -> BackendDevice:
-    """Return a device by its name ("cpu", "cuda", "cpu_numpy"), or as it is."""
+    """Return a device by its name ("cpu", "cuda", "cpu_numpy", "cuda_emulated", "cuda_checked"), or
+    as it is.
+    """
     if isinstance(device, BackendDevice):
         return device
-    factories = {"cpu": cpu, "cuda": cuda, "cpu_numpy": cpu_numpy}
+    factories = {
+        "cpu": cpu,
+        "cuda": cuda,
+        "cpu_numpy": cpu_numpy,
+        "cuda_emulated": cuda_emulated,
+        "cuda_checked": cuda_checked,
+    }
     if device not in factories:
         raise DeviceError(f"[device] {device!r} is no device; use one of {', '.join(factories)}")
     return factories[device]()

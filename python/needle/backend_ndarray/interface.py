@@ -38,7 +38,8 @@ COURSE_KERNELS: dict[str, str] = {
     "from_numpy": "(array, out): copy a numpy array of out.size elements, row-major, into out",
     "fill": "(out, value): every element becomes value",
     "compact": "(a, out, shape, strides, offset): the view of a, in row-major order, into out",
-    "ewise_setitem": "(a, out, shape, strides, offset): compact a into the view of out",
+    "ewise_setitem": "(a, out, shape, strides, offset): compact a into the view of out; which "
+    "value stays where elements of the view share memory is open",
     "scalar_setitem": "(size, value, out, shape, strides, offset): value into the view of out "
     "of `size` elements",
     "ewise_add": "(a, b, out): out[i] = a[i] + b[i]",
