@@ -63,15 +63,16 @@ def pytest_generate_tests(metafunc):
 # Scoped to the module because hypothesis refuses a fixture that is made anew for each test.
 @pytest.fixture(scope="module")
 def device(request):
-    """Each device in turn; a missing one skips and says why, but a missing `cpu()` fails."""
+    """Each device in turn; a missing one fails, unless the environment allows it: then it skips."""
     import needle
 
     if needle.BACKEND == "np" and request.param != "cpu":
         pytest.skip("NEEDLE_BACKEND=np has the one device cpu()")
     device = getattr(needle, request.param)()
     if not device.enabled():
-        if request.param == "cpu" and os.environ.get("NEEDLE_ALLOW_NO_CPU") != "1":
-            pytest.fail(f"{device.reason}, or set NEEDLE_ALLOW_NO_CPU=1 to skip", pytrace=False)
+        allowed = f"NEEDLE_ALLOW_NO_{'CPU' if request.param == 'cpu' else 'EMULATOR'}"
+        if os.environ.get(allowed) != "1":
+            pytest.fail(f"{device.reason}, or set {allowed}=1 to skip", pytrace=False)
         pytest.skip(device.reason)
     return device
 

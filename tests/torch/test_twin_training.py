@@ -13,6 +13,7 @@ import needle as ndl
 import train_mnist
 from needle import nn
 from tests.apps.mnist_program import EMBEDDED
+from tests.torch.pairs import twin_of
 
 pytestmark = pytest.mark.torch
 
@@ -29,41 +30,6 @@ CASES = {
     ),
     "resnet adam": (lambda: mlp_resnet.MLPResNet(784, drop_prob=0.0), "Adam", {"lr": 0.001}),
 }
-
-
-def twin_of(module, torch):
-    """Return the PyTorch module of the same layers, with a copy of the weights."""
-    tnn = torch.nn
-    if isinstance(module, nn.Sequential):
-        return tnn.Sequential(*(twin_of(child, torch) for child in module.modules))
-    if isinstance(module, nn.Residual):
-        return residual(twin_of(module.fn, torch), torch)
-    if isinstance(module, nn.Linear):
-        twin = tnn.Linear(module.in_features, module.out_features)
-        copy_into(twin.weight, module.weight.numpy().T, torch)
-        copy_into(twin.bias, module.bias.numpy()[0], torch)
-        return twin
-    if isinstance(module, nn.BatchNorm1d):
-        return tnn.BatchNorm1d(module.dim, eps=module.eps, momentum=module.momentum)
-    plain = {nn.Flatten: tnn.Flatten, nn.ReLU: tnn.ReLU, nn.Dropout: tnn.Identity}
-    return plain[type(module)]()
-
-
-def residual(body, torch):
-    class Residual(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body = body
-
-        def forward(self, x):
-            return self.body(x) + x
-
-    return Residual()
-
-
-def copy_into(parameter, values, torch):
-    with torch.no_grad():
-        parameter.copy_(torch.from_numpy(values.copy()))
 
 
 def digit_batches():
