@@ -13,7 +13,8 @@ unexport PYTHONPATH PYTHONHOME MAKEFLAGS
 
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
-.PHONY: setup build train train-cifar10 train-lm fit-sine test test-torch bench lint format types layers check sanitize clean
+.PHONY: setup build train train-cifar10 train-lm fit-sine test test-torch bench stages walk mutants \
+	lint format types layers gates check sanitize clean
 
 # --- set-up ---------------------------------------------------------------------------------------------------------
 
@@ -89,11 +90,27 @@ test-torch: build
 bench: build
 	$(BIN)/python -m bench $(ARGS)
 
+# --- the course -----------------------------------------------------------------------------------------------------
+
+course = PYTHONPATH="$(CURDIR)/python" $(BIN)/python -m needle_course
+
+# build/stages: a zip for each stage, with its handout, and the wheel of needle-course that holds them all.
+stages: build
+	$(course).release $(ARGS)
+
+# As a student goes, with nothing but that wheel; make walk ARGS="--answers reference --stage hw0" goes a part.
+walk: build
+	$(course).walk $(ARGS)
+
+# The planted bugs of the stages and the tests that find them.
+mutants: build
+	$(course).mutants --markdown $(ARGS)
+
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 cpp_files = find src hw_stages -regex '.*\.\(cc\|cpp\|cu\|cuh\|h\)' -exec
 
-check: lint types layers
+check: lint types layers gates
 
 lint: setup
 	$(BIN)/ruff check
@@ -107,6 +124,10 @@ types: setup
 
 layers: setup
 	$(BIN)/python -m pytest -q tests/unit/test_import_layers.py tests/unit/test_repository.py
+
+# The release gates of the course; make gates ARGS="--stage hw1 --gate leaks" runs a part.
+gates: build
+	$(course).gates $(ARGS)
 
 format: setup
 	$(BIN)/ruff check --fix

@@ -12,6 +12,7 @@ def ResidualBlock(  # noqa: N802 - the contract's name: it reads like a layer
     dim: int, hidden_dim: int, norm: type[nn.Module] = nn.BatchNorm1d, drop_prob: float = 0.1
 ) -> nn.Module:
     """Return relu(x + two linear layers of x), for x of shape (B, dim)."""
+    ### BEGIN SOLUTION hw2.residual_block
     body = nn.Sequential(
         nn.Linear(dim, hidden_dim),
         norm(hidden_dim),
@@ -21,6 +22,7 @@ def ResidualBlock(  # noqa: N802 - the contract's name: it reads like a layer
         norm(dim),
     )
     return nn.Sequential(nn.Residual(body), nn.ReLU())
+    ### END SOLUTION
 
 
 def MLPResNet(  # noqa: N802 - the contract's name: it reads like a layer
@@ -34,6 +36,7 @@ def MLPResNet(  # noqa: N802 - the contract's name: it reads like a layer
     """Return a classifier of inputs (B, ...) with `dim` numbers each, giving logits (B,
     num_classes).
     """
+    ### BEGIN SOLUTION hw2.mlp_resnet
     return nn.Sequential(  # made in the order of execution: so the random numbers are given out
         nn.Flatten(),
         nn.Linear(dim, hidden_dim),
@@ -41,6 +44,7 @@ def MLPResNet(  # noqa: N802 - the contract's name: it reads like a layer
         *(ResidualBlock(hidden_dim, hidden_dim // 2, norm, drop_prob) for _ in range(num_blocks)),
         nn.Linear(hidden_dim, num_classes),
     )
+    ### END SOLUTION
 
 
 def epoch(
@@ -49,6 +53,7 @@ def epoch(
     """Go through the data once, training if there is an optimizer; return (error rate, mean loss)
     by sample.
     """
+    ### BEGIN SOLUTION hw2.epoch
     np.random.seed(4)
     model.train() if opt else model.eval()
     loss_fn = nn.SoftmaxLoss()
@@ -64,6 +69,7 @@ def epoch(
         total_loss += loss.item() * len(x)
         samples += len(x)
     return errors / samples, total_loss / samples
+    ### END SOLUTION
 
 
 def train_mnist(
@@ -76,22 +82,21 @@ def train_mnist(
     data_dir: str | Path = "data",
 ) -> tuple[float, float, float, float]:
     """Train MLPResNet; return the last epoch's (train error, train loss, test error, test loss)."""
+    ### BEGIN SOLUTION hw2.train_mnist
     np.random.seed(4)
-    folder = Path(data_dir)
-    train_set, test_set = (
-        ndl.data.MNISTDataset(
-            folder / f"{part}-images-idx3-ubyte.gz", folder / f"{part}-labels-idx1-ubyte.gz"
-        )
-        for part in ("train", "t10k")
-    )
-    train_loader = ndl.data.DataLoader(train_set, batch_size, shuffle=True)
-    test_loader = ndl.data.DataLoader(test_set, batch_size)
+    loaders = {}
+    for part in ("train", "t10k"):
+        images = Path(data_dir) / f"{part}-images-idx3-ubyte.gz"
+        labels = Path(data_dir) / f"{part}-labels-idx1-ubyte.gz"
+        dataset = ndl.data.MNISTDataset(images, labels)
+        loaders[part] = ndl.data.DataLoader(dataset, batch_size, shuffle=part == "train")
     model = MLPResNet(784, hidden_dim)
     opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
     for _ in range(epochs):
-        train_error, train_loss = epoch(train_loader, model, opt)
-    test_error, test_loss = epoch(test_loader, model)
+        train_error, train_loss = epoch(loaders["train"], model, opt)
+    test_error, test_loss = epoch(loaders["t10k"], model)
     return train_error, train_loss, test_error, test_loss
+    ### END SOLUTION
 
 
 if __name__ == "__main__":

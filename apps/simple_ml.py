@@ -1,9 +1,11 @@
-"""Training loops as the course asks for them: a two-layer network by hand, then any model on images
-and on text.
+"""Training loops as the course asks for them, beginning with a two-layer network by hand.
 
-Those of images and text seed numpy's generator and return (accuracy, mean loss), by sample.
+Those of models seed numpy's generator and return (accuracy, mean loss), by sample.
 """
 
+### UNTIL hw1
+# import gzip
+### END UNTIL
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,11 @@ import needle as ndl
 from needle import nn
 from needle.data import parse_mnist
 
+### SINCE hw4
 sys.path.append(str(Path(__file__).parent))  # imported by path too, as `apps.simple_ml`
 from models import LanguageModel, ResNet9, detached  # noqa: E402
+
+### END SINCE
 
 __all__ = [
     "LanguageModel",
@@ -34,15 +39,28 @@ __all__ = [
 
 # --- a two-layer network by hand ---
 
+### UNTIL hw1
+# def parse_mnist(image_filename: Any, label_filename: Any) -> tuple[np.ndarray, np.ndarray]:
+#     """Read gzipped IDX files: images float32 (n, rows * columns) in 0..1, labels uint8 (n,)."""
+#     with gzip.open(label_filename) as labels, gzip.open(image_filename) as images:
+#         y = np.frombuffer(labels.read(), np.uint8, offset=8).copy()
+#         pixels = np.frombuffer(images.read(), np.uint8, offset=16)
+#     return np.float32(pixels.reshape(len(y), -1)) / np.float32(255), y
+#
+#
+### END UNTIL
+
 
 def softmax_loss(Z: ndl.Tensor, y_one_hot: ndl.Tensor) -> ndl.Tensor:
     """Return the mean cross-entropy of logits `Z` (n, k) against one-hot labels (n, k); not
     stabilised.
     """
+    ### BEGIN SOLUTION hw1.softmax_loss
     log_sum = ndl.log(ndl.summation(ndl.exp(Z), axes=(1,)))
     picked = ndl.summation(Z * y_one_hot, axes=(1,))
     # Row by row first: the difference of two large totals would lose float32 digits.
     return ndl.summation(log_sum - picked) / Z.shape[0]
+    ### END SOLUTION
 
 
 def nn_epoch(
@@ -52,6 +70,7 @@ def nn_epoch(
 
     X is (n, d) and y (n,) integers below k; W1 is (d, h), W2 is (h, k).
     """
+    ### BEGIN SOLUTION hw1.nn_epoch
     classes = W2.shape[1]
     device = W1.device
     for start in range(0, len(X), batch):
@@ -63,6 +82,7 @@ def nn_epoch(
         W1 = ndl.Tensor(W1.numpy() - lr * W1.grad.numpy(), device=device)
         W2 = ndl.Tensor(W2.numpy() - lr * W2.grad.numpy(), device=device)
     return W1, W2
+    ### END SOLUTION
 
 
 def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
@@ -71,6 +91,7 @@ def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
     return softmax_loss(h, one_hot).numpy(), float(np.mean(h.numpy().argmax(axis=1) != y))
 
 
+### SINCE hw4
 # --- images ---
 
 
@@ -81,6 +102,7 @@ def epoch_general_cifar10(
     opt: ndl.optim.Optimizer | None = None,
 ) -> tuple[float, float]:
     """Go through the data once, training if there is an optimizer; return (accuracy, mean loss)."""
+    ### BEGIN SOLUTION hw4.epoch_general_cifar10
     np.random.seed(4)
     model.train() if opt else model.eval()
     correct, total_loss, samples = 0, 0.0, 0
@@ -92,9 +114,10 @@ def epoch_general_cifar10(
             loss.backward()
             opt.step()
         correct += int((logits.numpy().argmax(axis=1) == y.numpy()).sum())
-        total_loss += loss.item() * len(y)
-        samples += len(y)
+        total_loss += loss.item() * y.shape[0]
+        samples += y.shape[0]
     return correct / samples, total_loss / samples
+    ### END SOLUTION
 
 
 def train_cifar10(
@@ -119,8 +142,13 @@ def evaluate_cifar10(
 ) -> tuple[float, float]:
     """Return (accuracy, mean loss) in evaluation mode."""
     np.random.seed(4)
+    ### UNTIL hw5
+    # return epoch_general_cifar10(dataloader, model, loss_fn())
+    ### END UNTIL
+    ### SINCE full
     with ndl.no_grad():
         return epoch_general_cifar10(dataloader, model, loss_fn())
+    ### END SINCE
 
 
 # --- text ---
@@ -142,6 +170,7 @@ def epoch_general_ptb(
     The hidden state goes on from window to window, without its graph: gradients end at a window's
     start (truncated backpropagation through time).
     """
+    ### BEGIN SOLUTION hw4.epoch_general_ptb
     np.random.seed(4)
     model.train() if opt else model.eval()
     hidden = None
@@ -158,9 +187,10 @@ def epoch_general_ptb(
                 opt.clip_grad_norm(clip)
             opt.step()
         correct += int((logits.numpy().argmax(axis=1) == y.numpy()).sum())
-        total_loss += loss.item() * len(y)
-        words += len(y)
+        total_loss += loss.item() * y.shape[0]
+        words += y.shape[0]
     return correct / words, total_loss / words
+    ### END SOLUTION
 
 
 def train_ptb(
@@ -194,5 +224,13 @@ def evaluate_ptb(
 ) -> tuple[float, float]:
     """Return (accuracy, mean loss) in evaluation mode."""
     np.random.seed(4)
+    ### UNTIL hw5
+    # return epoch_general_ptb(data, model, seq_len, loss_fn(), device=device, dtype=dtype)
+    ### END UNTIL
+    ### SINCE full
     with ndl.no_grad():
         return epoch_general_ptb(data, model, seq_len, loss_fn(), device=device, dtype=dtype)
+    ### END SINCE
+
+
+### END SINCE

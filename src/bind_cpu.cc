@@ -1,28 +1,55 @@
-// The Python module ndarray_backend_cpu: the bindings of common/bind.h over the kernels of the
-// chosen instruction set, memory from the system, settings from the environment. A translation unit
+// The Python module ndarray_backend_cpu: the bindings of common/bind.h over the kernels of
+// ndarray_backend_cpu.cc, memory from the system, settings from the environment. A translation unit
 // of its own, so that editing a kernel does not compile pybind11 again.
+/// SINCE full
 #include <sys/mman.h>
 
 #include <atomic>
 #include <cstdint>
+/// END SINCE
 #include <cstdlib>
+/// SINCE full
 #include <limits>
 #include <new>
 #include <stdexcept>
+/// END SINCE
 
 #include "common/bind.h"
+/// SINCE full
+#include "common/bind_strided.h"
+/// END SINCE
 #include "common/settings.h"
+/// SINCE full
 #include "cpu/dispatch.h"
 #include "cpu/scratch.h"
 #include "cpu/thread_pool.h"
+/// END SINCE
 
 namespace needle {
 
+/// SINCE full
 extern const char* const kBuildId;  // build_id.cc, made by CMake
 
+/// END SINCE
+/// UNTIL hw5
+// namespace cpu {
+// extern const Kernels kernels;
+// }
+//
+/// END UNTIL
 namespace {
 
 constexpr long kKeptMb = 1024;  // that the pool keeps
+/// UNTIL hw5
+//
+// void* allocate_memory(std::size_t bytes) {
+//   void* block = nullptr;
+//   return posix_memalign(&block, Pool::kGranularity, bytes) == 0 ? block : nullptr;
+// }
+//
+// void release_memory(void* block, std::size_t) { std::free(block); }
+/// END UNTIL
+/// SINCE full
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kDistance = 5 * 256;
 
@@ -52,6 +79,7 @@ void release_memory(void* block, std::size_t bytes) {
       bytes < kHugePage ? 0 : reinterpret_cast<std::uintptr_t>(block) % kHugePage;
   std::free(static_cast<char*>(block) - distance);
 }
+/// END SINCE
 
 }  // namespace
 
@@ -60,6 +88,7 @@ Pool& pool() {
   return *instance;
 }
 
+/// SINCE full
 namespace cpu {
 
 void* acquire_scratch(std::int64_t bytes) {
@@ -75,8 +104,10 @@ void release_scratch(void* block, std::int64_t bytes) noexcept {
 
 }  // namespace cpu
 
+/// END SINCE
 namespace {
 
+/// SINCE full
 void set_num_threads(int threads) {
   if (threads < 1)
     fail<DeviceError>("set_num_threads", "at least 1 thread is needed, not ", threads);
@@ -89,16 +120,21 @@ py::list supported_isas() {
   return names;
 }
 
+/// END SINCE
 void start(py::module_& module) {
+  /// SINCE full
   const cpu::InstructionSet chosen = cpu::choose_instruction_set(std::getenv("NEEDLE_ISA"));
   if (const long threads = setting("cpu", "NEEDLE_NUM_THREADS", 0); threads > 0)
     set_num_threads(static_cast<int>(threads));
+  /// END SINCE
   pool();
 
   module.doc() = "The cpu backend of needle; its contract is needle.backend_ndarray.interface.";
   module.attr("__device_name__") = "cpu";
+  /// SINCE full
   module.attr("__build_id__") = kBuildId;
   bind_backend(module, *chosen.kernels);
+  bind_strided_kernels(module);
   bind_host_memory(module);
   module.def(
       "isa", [name = chosen.name] { return name; },
@@ -110,6 +146,10 @@ void start(py::module_& module) {
   module.def(
       "get_num_threads", [] { return cpu::ThreadPool::instance().size(); },
       "Return how many threads a kernel may use.");
+  /// END SINCE
+  /// UNTIL hw5
+  // bind_backend(module, cpu::kernels);
+  /// END UNTIL
 }
 
 }  // namespace

@@ -8,14 +8,21 @@
 #include <string_view>
 
 #include "common/bind.h"
+/// SINCE full
+#include "common/bind_strided.h"
+/// END SINCE
 #include "common/settings.h"
 #include "cuda/device.h"
+/// SINCE full
 #include "cuda/scratch.cuh"
+/// END SINCE
 
 namespace needle {
 
+/// SINCE full
 extern const char* const kBuildId;  // build_id.cc, made by CMake
 
+/// END SINCE
 namespace cuda {
 extern const Kernels kernels;
 }
@@ -38,6 +45,7 @@ Pool& pool() {
   return *instance;
 }
 
+/// SINCE full
 namespace cuda {
 
 void* acquire_scratch(const char* op, std::int64_t bytes) {
@@ -55,6 +63,7 @@ void release_scratch(void* block, std::int64_t bytes) noexcept {
 
 }  // namespace cuda
 
+/// END SINCE
 namespace {
 
 // Needs neither driver nor device. What is thrown here becomes an ImportError with its text, which
@@ -70,13 +79,18 @@ void start(py::module_& module) {
   pool();
   module.doc() = "A cuda backend of needle; its contract is needle.backend_ndarray.interface.";
   module.attr("__device_name__") = "cuda";
+  /// SINCE full
   module.attr("__build_id__") = kBuildId;
+  /// END SINCE
   if (cuda::kEmulation != nullptr) {
     module.attr("__emulated__") = cuda::kEmulation;
     // The emulated device serves one thread at a time.
     release_gil_from = std::numeric_limits<std::int64_t>::max();
   }
   bind_backend(module, cuda::kernels);
+  /// SINCE full
+  bind_strided_kernels(module);
+  /// END SINCE
   module.def("device_count", cuda::device_count, "Return how many CUDA devices there are.");
   module.def("unavailable", cuda::unavailable, "Return why no kernel can run here, or ''.");
 }

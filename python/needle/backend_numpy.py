@@ -75,6 +75,7 @@ class CPUDevice(Device):
         """Tell whether a kernel can run here: always."""
         return True
 
+    ### SINCE full
     def zeros(self, *shape: int, dtype: Any = "float32") -> np.ndarray:
         """Return zeros."""
         return np.zeros(shape, dtype)
@@ -102,6 +103,8 @@ class CPUDevice(Device):
     def full(self, shape: Any, fill_value: Any, dtype: Any = "float32") -> np.ndarray:
         """Return an array with every element equal to `fill_value`."""
         return np.full(shape, fill_value, dtype)
+
+    ### END SINCE
 
 
 def cpu() -> CPUDevice:
@@ -141,6 +144,7 @@ def array(a: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
     return values
 
 
+### SINCE full
 def from_dlpack(x: Any, device: Any = None, copy: bool | None = None) -> np.ndarray:
     """Return an array over the memory of `x`, or a copy, as `shared_values` says."""
     device = cpu() if device is None else as_device(device)
@@ -152,6 +156,7 @@ def empty(shape: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
     return np.empty(shape, "float32" if dtype is None else dtype)
 
 
+### END SINCE
 def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> np.ndarray:
     """Return an array with every element equal to `fill_value`."""
     return np.full(shape, fill_value, "float32" if dtype is None else dtype)
@@ -162,11 +167,13 @@ def full_like(a: np.ndarray, fill_value: Any, shape: Any = None) -> np.ndarray:
     return np.full(a.shape if shape is None else shape, fill_value, a.dtype)
 
 
+### SINCE full
 def compact(a: np.ndarray) -> np.ndarray:
     """Return a C-contiguous array with a's elements."""
     return np.ascontiguousarray(a).reshape(a.shape)
 
 
+### END SINCE
 def reshape(a: np.ndarray, new_shape: Any) -> np.ndarray:
     """Return a's elements in another shape."""
     return np.reshape(a, new_shape)
@@ -182,11 +189,14 @@ def permute(a: np.ndarray, axes: Any) -> np.ndarray:
     return np.transpose(a, axes)
 
 
+### SINCE hw4
 def flip(a: np.ndarray, axes: Any) -> np.ndarray:
     """Return a view of `a` with the order along `axes` reversed."""
     return np.flip(a, axes)
 
 
+### END SINCE
+### SINCE full
 def pad(a: np.ndarray, axes: Iterable[tuple[int, int]]) -> np.ndarray:
     """Return a copy of `a` with zeros around it."""
     return np.pad(a, tuple(axes))
@@ -198,16 +208,19 @@ def windows(a: np.ndarray, kernel: tuple[int, int], stride: tuple[int, int]) -> 
     return np.lib.stride_tricks.as_strided(a, *view)
 
 
+### END SINCE
 def maximum(a: Any, b: Any) -> Any:
     """Return the larger of two elements; NaN if either is NaN."""
     return np.maximum(a, b)
 
 
+### SINCE full
 def minimum(a: Any, b: Any) -> Any:
     """Return the smaller of two elements; NaN if either is NaN."""
     return np.minimum(a, b)
 
 
+### END SINCE
 @quietly
 def log(a: Any) -> Any:
     """Return the natural logarithm of each element."""
@@ -220,11 +233,14 @@ def exp(a: Any) -> Any:
     return np.exp(a)
 
 
+### SINCE hw4
 def tanh(a: Any) -> Any:
     """Return the hyperbolic tangent of each element."""
     return np.tanh(a)
 
 
+### END SINCE
+### SINCE full
 @quietly
 def sqrt(a: Any) -> Any:
     """Return the square root of each element."""
@@ -252,16 +268,20 @@ def abs(a: Any) -> Any:  # noqa: A001 - numpy's name
     return np.abs(a)
 
 
+### END SINCE
 def sum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - numpy's name
     """Return the sum over `axis`."""
     return np.sum(a, axis=axis, keepdims=keepdims)
 
 
+### SINCE hw2
 def max(a: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - numpy's name
     """Return the maximum over `axis`."""
     return np.max(a, axis=axis, keepdims=keepdims)
 
 
+### END SINCE
+### SINCE full
 def min(a: Any, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A001 - numpy's name
     """Return the minimum over `axis`."""
     return np.min(a, axis=axis, keepdims=keepdims)
@@ -288,3 +308,6 @@ def add_rows(a: np.ndarray, indices: np.ndarray, rows: int) -> np.ndarray:
 def to_dlpack(a: np.ndarray, **keywords: Any) -> Any:
     """Return a DLPack capsule over a's memory, or of a copy if it is flipped."""
     return export_values(a, **keywords)
+
+
+### END SINCE

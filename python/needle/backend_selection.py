@@ -1,13 +1,18 @@
-"""Which arrays the library computes on: our NDArray ("nd", the default) or raw numpy ("np").
+"""Which arrays the library computes on: our NDArray, or raw numpy as in the stages before it.
 
-The environment variable NEEDLE_BACKEND decides, once, at import. `array_api` is the module of array
-functions that every op's compute uses; both choices provide the same names.
+`array_api` is the module of array functions that every op's compute uses. Where there is a choice,
+the environment variable NEEDLE_BACKEND ("nd", the default, or "np") makes it, once, at import; both
+provide the same names.
 """
 
 import os
 from types import ModuleType
 from typing import Any
 
+### UNTIL hw3
+# from needle import backend_numpy as array_api
+# from needle.backend_numpy import Device, NDArray, all_devices, as_device, cpu, default_device
+### END UNTIL
 from needle.errors import NeedleError
 
 __all__ = [
@@ -25,6 +30,10 @@ __all__ = [
     "default_device",
 ]
 
+### UNTIL hw3
+# BACKEND = "np"
+### END UNTIL
+### SINCE hw4
 BACKEND = os.environ.get("NEEDLE_BACKEND", "nd")
 
 array_api: ModuleType
@@ -56,3 +65,4 @@ elif BACKEND == "np":
     from needle.backend_numpy import Device, NDArray, all_devices, as_device, cpu, default_device
 else:
     raise NeedleError(f'[needle] NEEDLE_BACKEND is {BACKEND!r}; it must be "nd" or "np"')
+### END SINCE

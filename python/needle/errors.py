@@ -44,6 +44,7 @@ class DeviceError(NeedleError, RuntimeError):
     """A missing backend or kernel, operands on two devices, or a failure that a device reports."""
 
 
+### SINCE hw3
 class MissingKernelError(DeviceError, AttributeError):
     """A kernel that a device lacks; also an AttributeError, so that `hasattr` answers."""
 
@@ -52,17 +53,24 @@ class OutOfMemoryError(DeviceError, MemoryError):
     """A device that has no room for an array, after its pool was emptied."""
 
 
+### END SINCE
+### SINCE full
 class ExchangeError(NeedleError, BufferError, ValueError):
     """Memory that cannot be shared with another library; both of what DLPack and numpy expect."""
 
 
+### END SINCE
 class GraphError(NeedleError, RuntimeError):
     """A graph that cannot be differentiated, or a gradient that does not fit its input."""
 
 
+### SINCE hw2
 class DataError(NeedleError, ValueError):
     """A data file that is damaged, or is not what its name says."""
 
 
 class DataNotFoundError(DataError, FileNotFoundError):
     """A data file that is not where it was looked for."""
+
+
+### END SINCE

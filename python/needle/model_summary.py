@@ -13,6 +13,7 @@ import numpy as np
 
 from needle import init
 from needle.autograd import Tensor, TensorTuple
+from needle.config import using_config
 from needle.errors import NeedleError, ShapeError
 from needle.nn import Module
 from needle.recording import no_grad
@@ -101,19 +102,18 @@ def summary(model: Module, input_shape: Any) -> Summary:
 def observed(
     model: Module, wrap: Callable[[str, Module, Callable[..., Any]], Callable[..., Any]]
 ) -> Iterator[None]:
-    """Put `model` into eval mode and `wrap(name, module, forward)` in place of each module's
+    """Take all modules out of training and put `wrap(name, module, forward)` in place of each
     forward; put all back in the end, also after an error.
     """
     modules = list(model.named_modules())
-    before = [(module, module.training, vars(module).get("forward")) for _, module in modules]
-    model.eval()
+    before = [(module, vars(module).get("forward")) for _, module in modules]
     try:
         for name, module in modules:
             vars(module)["forward"] = wrap(name, module, module.forward)
-        yield
+        with using_config("train", False):
+            yield
     finally:
-        for module, training, forward in before:
-            module.training = training
+        for module, forward in before:
             vars(module).pop("forward", None)
             if forward is not None:
                 vars(module)["forward"] = forward

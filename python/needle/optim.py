@@ -1,4 +1,4 @@
-"""Optimizers: how parameters move along their gradients; and schedules of their learning rate.
+"""Optimizers: how parameters move along their gradients.
 
 State and updates are constants: no step records a graph. Parameters without a gradient are left
 alone.
@@ -32,14 +32,15 @@ __all__ = [
 
 
 class Optimizer:
-    """What every optimizer has: the parameters, `lr`, `step` and `reset_grad`.
-
-    `moments` names the attributes that hold a Tensor for each parameter that has moved.
-    """
+    """What every optimizer has: the parameters, `lr`, `step` and `reset_grad`."""
 
     lr: float
+
+    ### SINCE full
+    # Names of the attributes that hold a Tensor for each parameter that has moved.
     moments: tuple[str, ...] = ()
 
+    ### END SINCE
     def __init__(self, params: Iterable[Parameter]) -> None:
         self.params = list(params)
         if not all(isinstance(p, Tensor) for p in self.params):
@@ -54,14 +55,19 @@ class Optimizer:
         for p in self.params:
             p.grad = None
 
+    ### SINCE full
     zero_grad = reset_grad  # PyTorch's name
 
+    ### END SINCE
+    ### SINCE hw4
     def clip_grad_norm(self, max_norm: float = 0.25) -> float:
         """Scale the gradients down so that their joint norm is at most `max_norm`; return the norm
         before.
         """
         return clip_grad_norm(self.params, max_norm)
 
+    ### END SINCE
+    ### SINCE full
     def state_dict(self) -> dict[str, Any]:
         """Return what training needs to go on: "lr", "t" if steps are counted, and the moments as
         arrays, such as "m.0" for the first parameter.
@@ -106,6 +112,8 @@ class Optimizer:
         for name, moment in moments.items():
             setattr(self, name, moment)
 
+    ### END SINCE
+
 
 class SGD(Optimizer):
     """Stochastic gradient descent: g = grad + weight_decay * p; u = momentum * u + (1 - momentum) *
@@ -114,8 +122,10 @@ class SGD(Optimizer):
     NB: PyTorch's momentum has no factor (1 - momentum).
     """
 
+    ### SINCE full
     moments = ("u",)
 
+    ### END SINCE
     def __init__(
         self,
         params: Iterable[Parameter],
@@ -131,6 +141,7 @@ class SGD(Optimizer):
 
     def step(self) -> None:
         """Move every parameter that has a gradient."""
+        ### BEGIN SOLUTION hw2.sgd.step
         for p in self.params:
             if p.grad is None:
                 continue
@@ -143,6 +154,7 @@ class SGD(Optimizer):
                 self.u[p].data = self.momentum * self.u[p].data + (1 - self.momentum) * update
                 update = self.u[p].data
             p.data = p.data + update * -self.lr  # a subtraction would be two ops
+        ### END SOLUTION
 
 
 class Adam(Optimizer):
@@ -153,8 +165,10 @@ class Adam(Optimizer):
     if from step 1.
     """
 
+    ### SINCE full
     moments = ("m", "v")
 
+    ### END SINCE
     def __init__(
         self,
         params: Iterable[Parameter],
@@ -176,6 +190,7 @@ class Adam(Optimizer):
 
     def step(self) -> None:
         """Move every parameter that has a gradient."""
+        ### BEGIN SOLUTION hw2.adam.step
         self.t += 1
         for p in self.params:
             if p.grad is None:
@@ -191,8 +206,10 @@ class Adam(Optimizer):
             m_hat = m.data / (1 - self.beta1**self.t)
             v_hat = v.data / (1 - self.beta2**self.t)
             p.data = p.data + m_hat * -self.lr / (v_hat**0.5 + self.eps)
+        ### END SOLUTION
 
 
+### SINCE full
 class AdamW(Adam):
     """Adam whose weight decay is decoupled from the gradient (Loshchilov & Hutter 2019): first p -=
     lr * weight_decay * p, then Adam's step without decay.
@@ -261,6 +278,8 @@ class RMSprop(Optimizer):
             p.data = p.data + u.data * -self.lr
 
 
+### END SINCE
+### SINCE hw4
 def clip_grad_norm(params: Iterable[Tensor], max_norm: float) -> float:
     """Scale the gradients of `params` so that their joint L2 norm is at most `max_norm`; return the
     norm before.
@@ -273,6 +292,8 @@ def clip_grad_norm(params: Iterable[Tensor], max_norm: float) -> float:
     return norm
 
 
+### END SINCE
+### SINCE full
 # --- schedules: `schedule.step()` once an epoch (or once a step) sets the optimizer's lr ---
 
 
@@ -383,3 +404,6 @@ def _at_least_one(value: int, schedule: str, name: str) -> int:
     if value < 1:
         raise NeedleError(f"[{schedule}] {name} is {value}; give a number from 1 up")
     return value
+
+
+### END SINCE

@@ -1,5 +1,5 @@
 // The errors that C++ code throws. bind.h raises each as the class of the same name in
-// needle.errors.
+// needle.errors, or as Python's own where that says so.
 #pragma once
 
 #include <sstream>
@@ -26,6 +26,11 @@ struct OutOfMemoryError : DeviceError {
 
 // An argument of a type that no kernel takes: Python's TypeError.
 struct ArgumentError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A kernel that is not written yet, by the name of its region: Python's NotImplementedError.
+struct NotImplementedError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 

@@ -1,6 +1,5 @@
 // Kernels: the table of functions that a compiled backend offers to bind.h, with what each may
-// assume. bind.h has checked every size and layout; `out` of a strided kernel is fresh and compact,
-// and overlaps no operand.
+// assume. bind.h has checked every size and layout.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,9 @@
 
 namespace needle {
 
-// A strided operand: the buffer and where the view lies in it.
+/// SINCE full
+// A strided operand: the buffer and where the view lies in it. The `out` of a strided kernel is
+// fresh and compact, and overlaps no operand.
 struct View {
   const float* data;
   const Layout& layout;
@@ -20,11 +21,17 @@ using BinaryKernel = void (*)(View a, View b, float* out);  // layouts of one sh
 using ScalarKernel = void (*)(View a, float value, float* out);
 using ReduceKernel = void (*)(View a, int count, float* out);  // over the last `count` axes
 
+/// END SINCE
 struct Kernels {
-  std::int64_t tile_size;  // the side of matmul_tiled's blocks; 0 without that kernel
+  std::int64_t tile_size;  // the side of matmul_tiled's blocks
 
   // Between the host's memory and the backend's.
+  /// SINCE full
   void (*to_host)(View a, float* host);
+  /// END SINCE
+  /// UNTIL hw5
+  // void (*to_host)(const float* a, float* host, std::int64_t size);
+  /// END UNTIL
   void (*from_host)(const float* host, float* out, std::int64_t size);
 
   // The course's kernels: compact buffers of `size` elements; `out` may be an operand of an ewise
@@ -51,11 +58,11 @@ struct Kernels {
   void (*ewise_tanh)(const float* a, float* out, std::int64_t size);
   void (*matmul)(const float* a, const float* b, float* out, std::int64_t m, std::int64_t n,
                  std::int64_t p);
-  // Null where a backend has none.
   void (*matmul_tiled)(const float* a, const float* b, float* out, std::int64_t m, std::int64_t n,
                        std::int64_t p);
   void (*reduce_sum)(const float* a, float* out, std::int64_t size, std::int64_t reduce_size);
   void (*reduce_max)(const float* a, float* out, std::int64_t size, std::int64_t reduce_size);
+  /// SINCE full
 
   // The strided kernels: two members for a binary row of ops.def, one for a unary row.
 #define BINARY(name, expression) \
@@ -71,6 +78,7 @@ struct Kernels {
   void (*add_rows)(View a, const std::int64_t* rows, std::int64_t size, float* out);
   ReduceKernel sum, max, min;  // max and min: no empty reduced axis
   BinaryKernel batched_matmul;
+  /// END SINCE
 };
 
 }  // namespace needle

@@ -1,10 +1,11 @@
 // Layout: how a view lies in a flat buffer. Plain data and functions of internal linkage, so that
-// every translation unit (one per instruction set, and nvcc's) has its own copies. bind.h builds
-// layouts from Python's tuples and checks them.
+// every translation unit has its own copies. bind.h builds layouts from Python's tuples and checks
+// them.
 #pragma once
 
 #include <cstdint>
 
+/// SINCE full
 // Marks what CUDA kernels call too.
 #if defined(__CUDACC__)
 #define NEEDLE_HOST_DEVICE __host__ __device__
@@ -12,6 +13,7 @@
 #define NEEDLE_HOST_DEVICE
 #endif
 
+/// END SINCE
 namespace needle {
 
 constexpr int kMaxDims = 32;
@@ -37,6 +39,7 @@ static inline std::int64_t element_count(const Layout& view) {
   return element_count(view, 0, view.ndim);
 }
 
+/// SINCE full
 // Where element `i` of the view, counted in row-major order, lies in the buffer: the plain meaning
 // of a layout, and the oracle of every faster walk.
 NEEDLE_HOST_DEVICE static inline std::int64_t at(const Layout& view, std::int64_t i) {
@@ -74,6 +77,7 @@ static inline std::int64_t merge_batch_rows(Layout& a_batch, Layout& b_batch, st
   return m;
 }
 
+/// END SINCE
 // A whole buffer of `size` elements, in order.
 static inline void set_flat(Layout& view, std::int64_t size) {
   view.ndim = 1;

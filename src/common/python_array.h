@@ -1,6 +1,6 @@
-// The Python class Array, and how a call's arguments become C++ values. In the plain C API: an add
-// of 16 numbers takes a quarter to a third of its time through pybind11's dispatcher and registry
-// of instances. Used by bind.h, which is the only includer.
+// The Python class Array, and how a call's arguments become C++ values. In the plain C API: a call
+// for 16 numbers takes a quarter to a third of its time through pybind11's dispatcher and registry
+// of instances. Used by bind.h.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -39,6 +39,7 @@ inline PyObject* new_array(const char* op, std::int64_t size) {
   return reinterpret_cast<PyObject*>(object);
 }
 
+/// SINCE full
 // Returns a new reference to an Array over memory of `owner`, which lives as long.
 inline PyObject* new_array_over(float* data, std::int64_t size, PyObject* owner) {
   auto* object = PyObject_New(ArrayObject, array_type);
@@ -48,6 +49,7 @@ inline PyObject* new_array_over(float* data, std::int64_t size, PyObject* owner)
   return reinterpret_cast<PyObject*>(object);
 }
 
+/// END SINCE
 inline void delete_array(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   auto* object = reinterpret_cast<ArrayObject*>(self);
@@ -86,6 +88,8 @@ inline void raise_current_exception(const char* op) {
     raise_needle_error("DeviceError", error.what());
   } catch (const ArgumentError& error) {
     PyErr_SetString(PyExc_TypeError, error.what());
+  } catch (const NotImplementedError& error) {
+    PyErr_SetString(PyExc_NotImplementedError, error.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {  // whatever else stopped a kernel
@@ -113,8 +117,10 @@ class Arguments {
   const char* op() const { return op_; }
   PyObject* object(int i) const { return items_[i]; }
 
+  /// SINCE full
   bool is_none(int i) const { return items_[i] == Py_None; }
 
+  /// END SINCE
   Array& array(int i) const {
     if (Py_TYPE(items_[i]) != array_type) {
       fail<ArgumentError>(op_, "argument ", i + 1, " is a '", type_name(items_[i]),
@@ -133,6 +139,7 @@ class Arguments {
     return static_cast<float>(value);
   }
 
+  /// SINCE full
   // Argument i: None, the whole of `array` in order, or a tuple (shape, strides, offset).
   void layout(int i, const Array& array, Layout& out) const {
     PyObject* item = items_[i];
@@ -149,6 +156,7 @@ class Arguments {
     check_inside(array, out);
   }
 
+  /// END SINCE
   // Arguments i, i + 1 and i + 2: shape, strides and offset of a view of `array`.
   void layout_at(int i, const Array& array, Layout& out) const {
     read_layout(items_[i], items_[i + 1], items_[i + 2], out);

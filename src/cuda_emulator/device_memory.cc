@@ -27,7 +27,6 @@ constexpr std::size_t kMostCapacity = std::size_t{4} << 30;
 #endif
 constexpr std::size_t kLeastArena = std::size_t{64} << 20;
 constexpr std::size_t kSharedBytes = std::size_t{256} << 20;
-constexpr int kPoison = 0xff;  // NaN in float and double, -1 in int
 
 // Pages in use or dead, by their beginning, and those that may be used again.
 struct Memory {

@@ -9,6 +9,8 @@
 
 namespace needle::emulator {
 
+constexpr int kPoison = 0xff;  // what fresh memory holds: NaN in float and double, -1 in int
+
 struct Allocation {
   char* data;
   std::size_t bytes;

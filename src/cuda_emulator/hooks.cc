@@ -13,8 +13,6 @@
 namespace needle::emulator::checked {
 namespace {
 
-constexpr std::uint32_t kWord = 4;
-
 std::uint32_t warp(std::uint32_t who) { return (who & kThread) >> kWarpShift; }
 std::uint32_t step(std::uint32_t who) { return who & kStep; }
 

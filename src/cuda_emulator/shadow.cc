@@ -23,7 +23,6 @@ Shadow shadow;
 
 namespace {
 
-constexpr std::size_t kWord = 4;
 constexpr std::uint32_t kLastEpoch = 0xf0000000;  // a launch beyond it begins to count anew
 
 struct ByteCells {

@@ -25,7 +25,9 @@ struct Record {
   std::uint32_t code;  // the instruction, counted from the module's beginning
 };
 
-// A word of 4 bytes.
+constexpr std::uint32_t kWord = 4;  // bytes
+
+// One word.
 struct Cell {
   Record write;
   Record read;

@@ -14,8 +14,6 @@
 namespace needle::emulator {
 namespace {
 
-constexpr int kPoison = 0xff;
-
 // Dynamic shared memory has the first pages, the variables of all kernels those behind it.
 struct Shared {
   std::size_t dynamic_bytes = 0;

@@ -37,7 +37,8 @@ def test_train_off_overrules_modules():
         assert dropout(x).numpy().tolist() == x.numpy().tolist()
         norm(x)
         assert norm.running_mean.numpy().tolist() == [0, 0]
-        assert dropout.training and norm.training  # their own mode is not touched
+        assert not dropout.training and not norm.training
+    assert dropout.training and norm.training  # their own mode is not touched
     norm(x)
     assert norm.running_mean.numpy().tolist() != [0, 0]
     assert 0 in dropout(ndl.ones(100)).numpy()

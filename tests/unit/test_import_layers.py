@@ -16,7 +16,11 @@ LAYERS = (
     ("needle.errors", "needle.recording"),
     ("needle.tensor_methods",),
     ("needle.backend_ndarray.layout", "needle.backend_ndarray.interface"),
-    ("needle.backend_ndarray.ndarray_backend_numpy", "needle.backend_ndarray.dlpack"),
+    (
+        "needle.backend_ndarray.course_kernels",
+        "needle.backend_ndarray.dlpack",
+        "needle.backend_ndarray.ndarray_backend_numpy",
+    ),
     ("needle.backend_ndarray.device",),
     ("needle.backend_ndarray.ndarray",),
     ("needle.backend_ndarray.exchange",),

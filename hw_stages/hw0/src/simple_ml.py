@@ -20,7 +20,9 @@ except ImportError:  # not built yet; only train_softmax(cpp=True) needs it
 
 def add(x, y):
     """Return `x + y`, for numbers and for arrays."""
+    ### BEGIN SOLUTION hw0.add
     return x + y
+    ### END SOLUTION
 
 
 def parse_mnist(image_filename, label_filename):
@@ -29,6 +31,7 @@ def parse_mnist(image_filename, label_filename):
     Returns `(X, y)`: X float32 (n, rows * columns), each byte divided by 255; y uint8 (n,).
     Raises ValueError for files that are not such a pair.
     """
+    ### BEGIN SOLUTION hw0.parse_mnist
     with gzip.open(image_filename, "rb") as file:
         image_magic, count, rows, columns = struct.unpack(">4I", file.read(16))
         pixels = np.frombuffer(file.read(), dtype=np.uint8)
@@ -41,6 +44,7 @@ def parse_mnist(image_filename, label_filename):
         raise ValueError(f"[parse_mnist] {count} images but {label_count} labels")
     X = pixels.reshape(count, rows * columns).astype(np.float32) / 255
     return X, y.copy()  # frombuffer's array is read-only
+    ### END SOLUTION
 
 
 def check_idx(filename, magic, expected_magic, size, expected_size):
@@ -56,15 +60,19 @@ def softmax_loss(Z, y):
 
     The mean over the rows of log(sum exp Z_i) - Z[i, y_i].
     """
+    ### BEGIN SOLUTION hw0.softmax_loss
     return np.mean(np.log(np.exp(Z).sum(axis=1)) - Z[np.arange(len(y)), y])
+    ### END SOLUTION
 
 
 def softmax_gradient(Z, y):
     """Return softmax(Z) - onehot(y), (n, k): n times the gradient of `softmax_loss` by Z."""
+    ### BEGIN SOLUTION hw0.softmax_gradient
     G = np.exp(Z)
     G /= G.sum(axis=1, keepdims=True)
     G[np.arange(len(y)), y] -= 1
     return G
+    ### END SOLUTION
 
 
 def softmax_regression_epoch(X, y, theta, lr=0.1, batch=100):
@@ -72,10 +80,12 @@ def softmax_regression_epoch(X, y, theta, lr=0.1, batch=100):
 
     X float32 (m, n), y uint8 (m,), theta (n, k). A short last batch is averaged over its own rows.
     """
+    ### BEGIN SOLUTION hw0.softmax_regression_epoch
     for start in range(0, len(X), batch):
         X_batch, y_batch = X[start : start + batch], y[start : start + batch]
         G = softmax_gradient(X_batch @ theta, y_batch)  # (b, k)
         theta -= lr / len(X_batch) * (X_batch.T @ G)
+    ### END SOLUTION
 
 
 def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
@@ -84,6 +94,7 @@ def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
     X float32 (m, n), y uint8 (m,), W1 (n, d), W2 (d, k). Both gradients use the weights before the
     step.
     """
+    ### BEGIN SOLUTION hw0.nn_epoch
     for start in range(0, len(X), batch):
         X_batch, y_batch = X[start : start + batch], y[start : start + batch]
         Z1 = np.maximum(X_batch @ W1, 0)  # (b, d)
@@ -91,6 +102,7 @@ def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
         G1 = (Z1 > 0) * (G2 @ W2.T)  # (b, d)
         W1 -= lr / len(X_batch) * (X_batch.T @ G1)
         W2 -= lr / len(X_batch) * (Z1.T @ G2)
+    ### END SOLUTION
 
 
 def loss_err(h, y):

@@ -60,17 +60,23 @@ def compact(a: NDArray) -> NDArray:
 
 def reshape(a: NDArray, new_shape: Iterable[int]) -> NDArray:
     """Return a's elements in another shape: a view if `a` is compact, else of a copy."""
+    ### BEGIN SOLUTION hw4.array_api.reshape
     return a.compact().reshape(new_shape)
+    ### END SOLUTION
 
 
 def broadcast_to(a: NDArray, new_shape: Iterable[int]) -> NDArray:
     """Return a view of `a` stretched to `new_shape`."""
+    ### BEGIN SOLUTION hw4.array_api.broadcast_to
     return a.broadcast_to(new_shape)
+    ### END SOLUTION
 
 
 def permute(a: NDArray, axes: Iterable[int]) -> NDArray:
     """Return a view of `a` with its axes in the order `axes`."""
+    ### BEGIN SOLUTION hw4.array_api.permute
     return a.permute(axes)
+    ### END SOLUTION
 
 
 def flip(a: NDArray, axes: int | Iterable[int]) -> NDArray:
@@ -90,29 +96,40 @@ def windows(a: NDArray, kernel: tuple[int, int], stride: tuple[int, int]) -> NDA
 
 def maximum(a: NDArray, b: Any) -> NDArray:
     """Return the larger of two elements; NaN if either is NaN."""
+    ### BEGIN SOLUTION hw4.array_api.maximum
     return a.maximum(b)
+    ### END SOLUTION
 
 
+### SINCE full
 def minimum(a: NDArray, b: Any) -> NDArray:
     """Return the smaller of two elements; NaN if either is NaN."""
     return a.minimum(b)
 
 
+### END SINCE
 def log(a: NDArray) -> NDArray:
     """Return the natural logarithm of each element."""
+    ### BEGIN SOLUTION hw4.array_api.log
     return a.log()
+    ### END SOLUTION
 
 
 def exp(a: NDArray) -> NDArray:
     """Return e to the power of each element."""
+    ### BEGIN SOLUTION hw4.array_api.exp
     return a.exp()
+    ### END SOLUTION
 
 
 def tanh(a: NDArray) -> NDArray:
     """Return the hyperbolic tangent of each element."""
+    ### BEGIN SOLUTION hw4.array_api.tanh
     return a.tanh()
+    ### END SOLUTION
 
 
+### SINCE full
 def sqrt(a: NDArray) -> NDArray:
     """Return the square root of each element."""
     return unary(a, "sqrt")
@@ -138,16 +155,22 @@ def abs(a: NDArray) -> NDArray:  # noqa: A001 - numpy's name
     return unary(a, "abs")
 
 
+### END SINCE
 def sum(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
     """Return the sum over `axis`."""
+    ### BEGIN SOLUTION hw4.array_api.sum
     return a.sum(axis, keepdims)
+    ### END SOLUTION
 
 
 def max(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
     """Return the maximum over `axis`."""
+    ### BEGIN SOLUTION hw4.array_api.max
     return a.max(axis, keepdims)
+    ### END SOLUTION
 
 
+### SINCE full
 def min(a: NDArray, axis: Any = None, keepdims: bool = False) -> NDArray:  # noqa: A001 - numpy's name
     """Return the minimum over `axis`."""
     return a.min(axis, keepdims)
@@ -208,3 +231,6 @@ def _check_rows(a: NDArray, indices: NDArray, op: str) -> None:
 def _place(a: NDArray) -> tuple[Any, ...]:
     """Return a's layout in full, also where it is compact."""
     return a._shape, a._strides, a._offset
+
+
+### END SINCE

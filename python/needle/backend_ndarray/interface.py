@@ -2,7 +2,7 @@
 
 A backend is a module with a class `Array`, the kernels below and `__device_name__`. Three provide
 it: the specification `ndarray_backend_numpy.py`, `src/ndarray_backend_cpu.cc` and
-`src/ndarray_backend_cuda.cu`. A test demands that their names are these names.
+`src/ndarray_backend_cuda.cu`.
 
 Terms. An `Array` is a flat buffer of `size` numbers; shapes live in Python. A *layout* is `None`
 for the whole buffer in order, or `(shape, strides, offset)` with strides and offset counted in
@@ -12,7 +12,8 @@ before it calls; compiled backends check again that sizes agree and that no layo
 
 Two families. The *course kernels* read and write compact buffers and get their output from the
 caller: the plain form that a student writes. The *strided kernels* walk layouts, allocate their
-result and return it compact: what NDArray calls.
+result and return it compact: what NDArray calls. `course_kernels.py` makes them from the course
+kernels for a module that has no others.
 """
 
 __all__ = [
@@ -70,6 +71,7 @@ COURSE_KERNELS: dict[str, str] = {
     "holds one; no empty block",
 }
 
+### SINCE full
 # A backend may lack these.
 OPTIONAL_KERNELS = frozenset({"matmul_tiled", "host_view", "array_over"})
 
@@ -136,8 +138,18 @@ MEMORY_FUNCTIONS: dict[str, str] = {
 }
 
 
+### END SINCE
+### UNTIL hw5
+# def kernel_names() -> frozenset[str]:
+#     """Return the name of every kernel of the contract."""
+#     return frozenset(COURSE_KERNELS)
+### END UNTIL
+### SINCE full
 def kernel_names(*, optional: bool = True) -> frozenset[str]:
     """Return the name of every kernel of the contract, with or without the optional ones."""
     binary = {entry for name in BINARY_KERNELS for entry in (name, f"{name}_scalar")}
     names = {*COURSE_KERNELS, *binary, *UNARY_KERNELS, *STRIDED_KERNELS, *MEMORY_FUNCTIONS}
     return frozenset(names if optional else names - OPTIONAL_KERNELS)
+
+
+### END SINCE

@@ -17,6 +17,7 @@ __all__ = [
     "as_shape",
     "broadcast_shapes",
     "broadcast_strides",
+    "check_broadcast",
     "compact_strides",
     "expand_index",
     "is_row_major",
@@ -52,6 +53,7 @@ def as_shape(shape: int | Iterable[Any], op: str) -> Shape:
     return sizes
 
 
+### SINCE hw3
 @remembered
 def compact_strides(shape: Shape) -> Shape:
     """Return the row-major strides of `shape`: the last axis steps by one element."""
@@ -82,6 +84,8 @@ def view_bounds(shape: Shape, strides: Shape, offset: int) -> tuple[int, int]:
     return offset + sum(r for r in reach if r < 0), offset + sum(r for r in reach if r > 0)
 
 
+### SINCE hw4
+### SINCE hw4
 @remembered
 def window_view(
     shape: Shape, strides: Shape, kernel: tuple[int, int], stride: tuple[int, int]
@@ -90,13 +94,18 @@ def window_view(
 
     A window begins at every `stride`-th row and column where a whole one fits.
     """
+    ### BEGIN SOLUTION hw4.window_view
     n, h, w, c = shape
     along_n, along_h, along_w, along_c = strides
     counts = ((h - kernel[0]) // stride[0] + 1, (w - kernel[1]) // stride[1] + 1)
     steps = (along_h * stride[0], along_w * stride[1])
     return (n, *counts, *kernel, c), (along_n, *steps, along_h, along_w, along_c)
+    ### END SOLUTION
 
 
+### END SINCE
+### END SINCE
+### END SINCE
 def normalize_axes(axes: Any, ndim: int, op: str) -> Shape:
     """Return `axes` (None for all, an int, or several; negative ones count from the end) as a
     sorted tuple.
@@ -160,6 +169,19 @@ def broadcast_shapes(a: Shape, b: Shape, op: str) -> Shape:
 
 
 @remembered
+def check_broadcast(shape: Shape, target: Shape, op: str = "broadcast_to") -> None:
+    """Raise BroadcastError unless each size of `shape`, from the right, is 1 or the target's."""
+    added = len(target) - len(shape)
+    if added < 0 or any(s not in (1, t) for s, t in zip(shape, target[added:], strict=True)):
+        raise BroadcastError(
+            f"[{op}] {shape} cannot become {target}; each size must be 1 or the "
+            "target's, from the right"
+        )
+
+
+### SINCE hw3
+### SINCE full
+@remembered
 def broadcast_strides(
     shape: Shape, strides: Shape, target: Shape, op: str = "broadcast_to"
 ) -> Shape:
@@ -169,18 +191,15 @@ def broadcast_strides(
     Raises:
         BroadcastError: if an axis is neither 1 nor the target's size.
     """
+    check_broadcast(shape, target, op)
     added = len(target) - len(shape)
-    if added < 0 or any(s not in (1, t) for s, t in zip(shape, target[added:], strict=True)):
-        raise BroadcastError(
-            f"[{op}] {shape} cannot become {target}; each size must be 1 or the "
-            "target's, from the right"
-        )
     kept = (
         0 if s != t else stride for s, t, stride in zip(shape, target[added:], strides, strict=True)
     )
     return (0,) * added + tuple(kept)
 
 
+### END SINCE
 def normalize_slice(index: slice | int, size: int, axis: int = 0) -> slice:
     """Return `index` as a slice with explicit start, stop and step for an axis of `size` elements.
 
@@ -231,3 +250,6 @@ def expand_index(index: Any, ndim: int) -> tuple[Any, ...]:
         raise IndexingError("[getitem] more than one ... in an index")
     at = ellipses[0] if ellipses else len(entries)
     return entries[:at] + (slice(None),) * missing + entries[at + 1 :]
+
+
+### END SINCE

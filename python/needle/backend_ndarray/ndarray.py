@@ -161,6 +161,13 @@ class NDArray:
         """Return a fresh C-contiguous copy on the host."""
         return self._device.to_numpy(self._handle, self._shape, self._strides, self._offset)
 
+    ### UNTIL hw5
+    # def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    #     """Return a copy on the host, for numpy."""
+    #     return np.asarray(self.numpy(), dtype)
+    #
+    ### END UNTIL
+    ### SINCE full
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return a numpy array over the memory itself, or a copy if `dtype`, `copy` or the device
         ask for one; ExchangeError if `copy` is False then.
@@ -199,6 +206,7 @@ class NDArray:
         view.flags.writeable = not self._is_stretched()
         return view
 
+    ### END SINCE
     def _is_stretched(self) -> bool:
         """Tell whether a broadcast axis makes elements share memory."""
         return any(s == 0 and n > 1 for s, n in zip(self._strides, self._shape, strict=True))
@@ -210,9 +218,11 @@ class NDArray:
             self if device == self._device else array(self.numpy(), dtype=self.dtype, device=device)
         )
 
+    ### SINCE full
     def __reduce__(self) -> tuple[Any, ...]:
         return array, (self.numpy(), self.dtype, self._device)
 
+    ### END SINCE
     # --- memory order ---
 
     def is_compact(self) -> bool:
@@ -251,31 +261,47 @@ class NDArray:
             raise ShapeError(
                 f"[reshape] a view of shape {self._shape} is not compact; call compact() first"
             )
+        ### BEGIN SOLUTION hw3.ndarray.reshape
         return _view(self._device, self._handle, shape, layout.compact_strides(shape), self._offset)
+        ### END SOLUTION
 
     def permute(self, new_axes: Iterable[int]) -> "NDArray":
         """Return a view with the axes in the order `new_axes`."""
         axes = tuple(new_axes)
         if layout.normalize_axes(axes, self.ndim, "permute") != tuple(range(self.ndim)):
             raise ShapeError(f"[permute] {axes} does not name each of {self.ndim} axes once")
+        ### BEGIN SOLUTION hw3.ndarray.permute
         shape = tuple(self._shape[axis] for axis in axes)
         strides = tuple(self._strides[axis] for axis in axes)
         return _view(self._device, self._handle, shape, strides, self._offset)
+        ### END SOLUTION
 
     def broadcast_to(self, new_shape: Iterable[int]) -> "NDArray":
         """Return a view stretched to `new_shape`: stride 0 along stretched and added axes."""
-        return _stretch(self, layout.as_shape(new_shape, "broadcast_to"), "broadcast_to")
+        shape = layout.as_shape(new_shape, "broadcast_to")
+        layout.check_broadcast(self._shape, shape)
+        ### BEGIN SOLUTION hw3.ndarray.broadcast_to
+        added = len(shape) - self.ndim
+        sizes = zip(self._shape, shape[added:], self._strides, strict=True)
+        kept = tuple(0 if size != wanted else stride for size, wanted, stride in sizes)
+        return _view(self._device, self._handle, shape, (0,) * added + kept, self._offset)
+        ### END SOLUTION
 
+    ### SINCE hw4
     def flip(self, axes: int | Iterable[int]) -> "NDArray":
         """Return a view with the order along `axes` reversed: negative strides from the far end."""
         flipped = layout.normalize_axes(axes, self.ndim, "flip")
         if self.size == 0:
             return self
+        ### BEGIN SOLUTION hw4.ndarray.flip
         offset = self._offset + builtins.sum(
             (self._shape[axis] - 1) * self._strides[axis] for axis in flipped
         )
         strides = tuple(-s if axis in flipped else s for axis, s in enumerate(self._strides))
         return _view(self._device, self._handle, self._shape, strides, offset)
+        ### END SOLUTION
+
+    ### END SINCE
 
     def process_slice(self, index: slice | int, dim: int) -> slice:
         """Return an index of axis `dim` as a slice with explicit start, stop and step."""
@@ -287,6 +313,7 @@ class NDArray:
         """
         entries = layout.expand_index(idxs, self.ndim)
         slices = [self.process_slice(entry, axis) for axis, entry in enumerate(entries)]
+        ### BEGIN SOLUTION hw3.ndarray.getitem
         shape = tuple(layout.slice_length(s) for s in slices)
         offset = self._offset
         if 0 not in shape:
@@ -295,6 +322,7 @@ class NDArray:
             )
         strides = tuple(s.step * stride for s, stride in zip(slices, self._strides, strict=True))
         return _view(self._device, self._handle, shape, strides, offset)
+        ### END SOLUTION
 
     def __setitem__(self, idxs: Any, other: Any) -> None:
         """Write a number or an array that broadcasts to the selected view (axes of size 1 may be
@@ -315,7 +343,12 @@ class NDArray:
         source = as_operand(other, self, "setitem")
         if [n for n in source._shape if n != 1] == [n for n in target._shape if n != 1]:
             source = source.compact().reshape(target._shape)
+        ### SINCE full
         source = _stretch(source, target._shape, "setitem")
+        ### END SINCE
+        ### UNTIL hw5
+        # source = source.broadcast_to(target._shape)
+        ### END UNTIL
         if size == 0:
             return
         # A copy first: source and target may overlap in one buffer.
@@ -356,15 +389,19 @@ class NDArray:
     def __pow__(self, other: Any) -> "NDArray":
         return _binary(self, other, "power")
 
+    ### SINCE full
     def __rpow__(self, other: Any) -> "NDArray":
         return _reflected(other, self, "power")
 
+    ### END SINCE
     def __neg__(self) -> "NDArray":
         return unary(self, "neg")
 
+    ### SINCE full
     def __abs__(self) -> "NDArray":
         return unary(self, "abs")
 
+    ### END SINCE
     def __eq__(self, other: Any) -> Any:
         return _binary(self, other, "eq")
 
@@ -387,10 +424,12 @@ class NDArray:
         """Return the larger of two elements; NaN if either is NaN."""
         return _larger_or_smaller(self, other, "maximum")
 
+    ### SINCE full
     def minimum(self, other: Any) -> "NDArray":
         """Return the smaller of two elements; NaN if either is NaN."""
         return _larger_or_smaller(self, other, "minimum")
 
+    ### END SINCE
     def log(self) -> "NDArray":
         """Return the natural logarithm of each element."""
         return unary(self, "log")
@@ -413,10 +452,12 @@ class NDArray:
         """Return the maximum over `axis`; NaN where one is met; ShapeError over an empty axis."""
         return _reduce(self, axis, keepdims, "max")
 
+    ### SINCE full
     def min(self, axis: int | Iterable[int] | None = None, keepdims: bool = False) -> "NDArray":
         """Return the minimum over `axis`; NaN where one is met; ShapeError over an empty axis."""
         return _reduce(self, axis, keepdims, "min")
 
+    ### END SINCE
     def __matmul__(self, other: Any) -> "NDArray":
         """Return the matrix product over the last two axes; leading axes broadcast.
 
@@ -443,6 +484,7 @@ class NDArray:
     def __rmatmul__(self, other: Any) -> "NDArray":
         return as_operand(other, self, "matmul") @ self
 
+    ### SINCE hw4
     def pad(self, axes: Iterable[tuple[int, int]]) -> "NDArray":
         """Return a compact copy with zeros around it: one (before, after) pair for each axis."""
         pairs = [tuple(pair) for pair in axes]
@@ -453,16 +495,15 @@ class NDArray:
                 f"[pad] {pairs} for shape {self._shape}; give one (before, after) pair an axis, "
                 "not negative"
             )
-        shape = tuple(
-            before + n + after for n, (before, after) in zip(self._shape, pairs, strict=True)
-        )
+        ### BEGIN SOLUTION hw4.ndarray.pad
+        sizes = list(zip(self._shape, pairs, strict=True))
+        shape = tuple(before + n + after for n, (before, after) in sizes)
         out = full(shape, 0.0, dtype=self.dtype, device=self._device)
-        out[
-            tuple(
-                slice(before, before + n) for n, (before, _) in zip(self._shape, pairs, strict=True)
-            )
-        ] = self
+        out[tuple(slice(before, before + n) for n, (before, _) in sizes)] = self
         return out
+        ### END SOLUTION
+
+    ### END SINCE
 
 
 _new = object.__new__
@@ -481,12 +522,14 @@ def _view(device: BackendDevice, handle: Any, shape: Shape, strides: Shape, offs
     return view
 
 
+### SINCE full
 def _stretch(a: NDArray, shape: Shape, op: str) -> NDArray:
     """Return a view of `a` stretched to `shape`; BroadcastError from `op` if it does not fit."""
     strides = layout.broadcast_strides(a._shape, a._strides, shape, op)
     return _view(a._device, a._handle, shape, strides, a._offset)
 
 
+### END SINCE
 def compact_result(device: BackendDevice, handle: Any, shape: Shape) -> NDArray:
     """Return an NDArray over a buffer that holds exactly `shape`, row-major."""
     result = _new(NDArray)
@@ -542,7 +585,12 @@ def _binary(a: NDArray, b: Any, name: str) -> Any:
         b = as_operand(b, a, name)
     if a._shape != b._shape:
         shape = layout.broadcast_shapes(a._shape, b._shape, name)
+        ### SINCE full
         a, b = _stretch(a, shape, name), _stretch(b, shape, name)
+        ### END SINCE
+        ### UNTIL hw5
+        # a, b = a.broadcast_to(shape), b.broadcast_to(shape)
+        ### END UNTIL
     handle = getattr(device, name)(a._handle, a._layout, b._handle, b._layout)
     return compact_result(device, handle, a._shape)
 
@@ -587,7 +635,13 @@ def _reduce(a: NDArray, axis: Any, keepdims: bool, name: str) -> NDArray:
 def _matrix_layout(a: NDArray, batch: Shape) -> tuple[Shape, Shape, int]:
     """Return a's layout with its leading axes stretched to `batch`."""
     shape = (*batch, *a._shape[-2:])
+    ### SINCE full
     return shape, layout.broadcast_strides(a._shape, a._strides, shape), a._offset
+    ### END SINCE
+    ### UNTIL hw5
+    # strides = a._strides if shape == a._shape else a.broadcast_to(shape)._strides
+    # return shape, strides, a._offset
+    ### END UNTIL
 
 
 # --- creation ---

@@ -26,6 +26,7 @@ class Array:
         except (MemoryError, ValueError, OverflowError):
             raise OutOfMemoryError(f"[cpu_numpy] no room for an array of {size} elements") from None
 
+    ### SINCE full
     @classmethod
     def of(cls, values: np.ndarray) -> "Array":
         """Wrap fresh values, row-major."""
@@ -33,6 +34,7 @@ class Array:
         wrapped.array = np.ascontiguousarray(values).reshape(-1)
         return wrapped
 
+    ### END SINCE
     @property
     def size(self) -> int:
         """The number of elements."""
@@ -64,6 +66,7 @@ def view(a: Array, layout: Layout) -> np.ndarray:
     )
 
 
+### SINCE full
 def views(*operands: Any) -> list[np.ndarray]:
     """Return what array, layout, array, layout ... show; a whole buffer takes the shape of the
     others.
@@ -74,6 +77,7 @@ def views(*operands: Any) -> list[np.ndarray]:
     return [a.array.reshape(shape) if layout is None else view(a, layout) for a, layout in pairs]
 
 
+### END SINCE
 @quietly
 def number(a: Array, value: float) -> Any:
     """Return `value` in a's type, so that a scalar never widens a result."""
@@ -86,11 +90,13 @@ def exponents(x: np.ndarray, value: float) -> np.ndarray:
     return np.full(x.shape, value, x.dtype)
 
 
+### SINCE full
 def truth(a: Array, mask: np.ndarray) -> Array:
     """Return a comparison as 1.0 and 0.0 in a's type."""
     return Array.of(mask.astype(a.array.dtype))
 
 
+### END SINCE
 # Course kernels: compact buffers, the caller gives the output.
 
 
@@ -207,6 +213,7 @@ def reduce_max(a: Array, out: Array, reduce_size):
     out.array[:] = a.array.reshape(out.size, reduce_size).max(axis=1)
 
 
+### SINCE full
 # Strided kernels: they walk layouts and return a fresh compact Array.
 
 
@@ -429,3 +436,6 @@ def host_view(a: Array):
 
 def array_over(array: np.ndarray):
     return Array.of(array)
+
+
+### END SINCE

@@ -20,13 +20,15 @@ __all__ = ["DataLoader", "Dataset"]
 class Dataset:
     """The base class of datasets: something with a length whose items are found by position.
 
-    An item is a tuple (or list) of fields, such as image and label, or one bare array. A subclass
-    whose `__getitem__` also takes an array of positions, and returns every field stacked, sets
-    `takes_index_arrays = True`: the loader then fetches a batch in one call.
+    An item is a tuple (or list) of fields, such as image and label, or one bare array.
     """
 
+    ### SINCE full
+    # True where `__getitem__` also takes an array of positions and returns every field stacked: the
+    # loader then fetches a batch in one call.
     takes_index_arrays = False
 
+    ### END SINCE
     def __init__(self, transforms: Sequence[Any] | None = None) -> None:
         self.transforms = transforms
 
@@ -50,15 +52,8 @@ class DataLoader:
 
     Items that are bare arrays give tuples of one Tensor. The last batch is short if the sizes do
     not divide. Each loop over a loader has its own place and, with `shuffle`, its own order: one
-    `np.random.permutation(len(dataset))`, drawn when the loop starts. A `sampler` gives the order
-    instead: any iterable of positions, iterated anew by each loop and only as far as batches are
-    asked for; the loader has a length if the sampler has one. Tensors lie on `device`, or on the
-    default device.
-
-    Raises:
-        ShapeError: for a batch size below 1.
-        ValueError: for `shuffle` beside a sampler.
-        IndexingError: when a sampler gives anything but whole positions one by one.
+    `np.random.permutation(len(dataset))`, drawn when the loop starts. Tensors lie on `device`, or
+    on the default device. Raises ShapeError for a batch size below 1.
     """
 
     def __init__(
@@ -67,41 +62,60 @@ class DataLoader:
         batch_size: int = 1,
         shuffle: bool = False,
         device: Any = None,
+        ### SINCE full
         sampler: Iterable[Any] | None = None,
+        ### END SINCE
     ) -> None:
+        ### SINCE full
+        """Take the settings.
+
+        A `sampler` gives the order: any iterable of positions, iterated anew by each loop and only
+        as far as batches are asked for; the loader has a length if the sampler has one.
+
+        Raises:
+            ValueError: for `shuffle` beside a sampler.
+            IndexingError: in a loop, when a sampler gives anything but whole positions one by one.
+        """
+        ### END SINCE
         if not isinstance(batch_size, (int, np.integer)) or batch_size < 1:
             raise ShapeError(
                 f"[DataLoader] batch_size is {batch_size!r}; it is a whole number from 1 up"
             )
+        ### SINCE full
         if shuffle and sampler is not None:
             raise ValueError(
                 "[DataLoader] shuffle=True beside a sampler; both choose the order, so give one"
             )
+        self.sampler: Any = sampler
+        ### END SINCE
         self.dataset = dataset
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.device = device
-        self.sampler: Any = sampler
-        self.ordering = self._cut(np.arange(len(dataset)))
 
     def __len__(self) -> int:
-        """Return the number of batches; TypeError where a sampler has no length."""
-        positions = self.dataset if self.sampler is None else self.sampler
-        return -(-len(positions) // self.batch_size)  # rounded up
+        """Return the number of batches."""
+        ### SINCE full
+        if self.sampler is not None:  # TypeError where it has no length
+            return -(-len(self.sampler) // self.batch_size)
+        ### END SINCE
+        return -(-len(self.dataset) // self.batch_size)  # rounded up
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         """Return a new iterator over all batches; with `shuffle`, in a new order."""
+        ### SINCE full
         if self.sampler is not None:
             return map(self._batch, self._draw(iter(self.sampler)))
+        ### END SINCE
+        ### BEGIN SOLUTION hw2.data_loader.iter
+        order = np.arange(len(self.dataset))
         if self.shuffle:
-            return map(self._batch, self._cut(np.random.permutation(len(self.dataset))))
-        return map(self._batch, self.ordering)
+            order = np.random.permutation(len(self.dataset))
+        starts = range(0, len(order), self.batch_size)
+        return (self._batch(order[start : start + self.batch_size]) for start in starts)
+        ### END SOLUTION
 
-    def _cut(self, order: np.ndarray) -> list[np.ndarray]:
-        """Return positions cut into batches."""
-        size = self.batch_size
-        return [order[start : start + size] for start in range(0, len(order), size)]
-
+    ### SINCE full
     def _draw(self, sampler: Iterator[Any]) -> Iterator[np.ndarray]:
         """Yield positions batch by batch as a sampler gives them."""
         while drawn := list(itertools.islice(sampler, self.batch_size)):
@@ -113,30 +127,36 @@ class DataLoader:
                 ) from None
             yield positions
 
+    ### END SINCE
     def _batch(self, indices: np.ndarray) -> tuple[Tensor, ...]:
-        """Return the items at `indices` as Tensors."""
-        return tuple(
-            Tensor(field, device=self.device, requires_grad=False)
-            for field in fetch(self.dataset, indices)
-        )
+        """Return the items at `indices` as Tensors: one a field, stacked along a new first axis."""
+        ### SINCE full
+        if getattr(self.dataset, "takes_index_arrays", False):
+            return tuple(map(self._tensor, fields_of(self.dataset[indices])))
+        ### END SINCE
+        ### BEGIN SOLUTION hw2.data_loader.batch
+        items = [fields_of(self.dataset[int(index)]) for index in indices]
+        return tuple(self._tensor(stack(values)) for values in columns(items))
+        ### END SOLUTION
 
-
-def fetch(dataset: Any, indices: np.ndarray) -> Sequence[np.ndarray]:
-    """Return the items of a dataset at `indices`, stacked field by field."""
-    if getattr(dataset, "takes_index_arrays", False):
-        return fields_of(dataset[indices])
-    items = [fields_of(dataset[int(index)]) for index in indices]
-    counts = {len(fields) for fields in items}
-    if len(counts) > 1:
-        raise ShapeError(
-            f"[DataLoader] items of {sorted(counts)} fields in one dataset; all need as many"
-        )
-    return [stack(values) for values in zip(*items, strict=True)]
+    def _tensor(self, values: np.ndarray) -> Tensor:
+        """Return one field of a batch as a Tensor."""
+        return Tensor(values, device=self.device, requires_grad=False)
 
 
 def fields_of(item: Any) -> Sequence[Any]:
     """Return an item's fields; a bare array is one field, whatever its first axis."""
     return item if isinstance(item, (tuple, list)) else (item,)
+
+
+def columns(items: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Return the fields of several items side by side: first all first fields, and so on."""
+    counts = {len(fields) for fields in items}
+    if len(counts) > 1:
+        raise ShapeError(
+            f"[DataLoader] items of {sorted(counts)} fields in one dataset; all need as many"
+        )
+    return zip(*items, strict=True)
 
 
 def stack(values: Sequence[Any]) -> np.ndarray:

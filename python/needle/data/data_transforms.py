@@ -32,8 +32,10 @@ class RandomFlipHorizontal(Transform):
     def __call__(self, img: np.ndarray) -> np.ndarray:
         """Return a (height, width, channels) image, mirrored or as it is; ShapeError otherwise."""
         check_image("RandomFlipHorizontal", img)
+        ### BEGIN SOLUTION hw2.random_flip_horizontal
         flip = np.random.rand() < self.p
         return img[:, ::-1, :] if flip else img
+        ### END SOLUTION
 
 
 class RandomCrop(Transform):
@@ -51,11 +53,13 @@ class RandomCrop(Transform):
         so the picture up or left.
         """
         check_image("RandomCrop", img)
+        ### BEGIN SOLUTION hw2.random_crop
         shift_x, shift_y = np.random.randint(low=-self.padding, high=self.padding + 1, size=2)
         padded = np.pad(img, ((self.padding, self.padding), (self.padding, self.padding), (0, 0)))
         top, left = self.padding + shift_x, self.padding + shift_y
         height, width, _ = img.shape
         return padded[top : top + height, left : left + width, :]
+        ### END SOLUTION
 
 
 def check_image(op: str, img: np.ndarray) -> None:

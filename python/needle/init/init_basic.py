@@ -26,11 +26,12 @@ __all__ = [
 
 
 def _tensor(values: np.ndarray, device: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    """Return `values` as a leaf; our arrays have no booleans, there a mask is 0 and 1 in the
-    default dtype.
-    """
+    """Return `values` as a leaf."""
+    ### SINCE hw4
+    # Our arrays have no booleans: there a mask is 0 and 1 in the default dtype.
     if BACKEND == "nd" and dtype == "bool":
         dtype = None
+    ### END SINCE
     return Tensor(values, device=device, dtype=dtype, requires_grad=requires_grad)
 
 
@@ -60,6 +61,7 @@ def randn(
     return _tensor(np.asarray(np.random.randn(*shape)) * std + mean, device, dtype, requires_grad)
 
 
+### SINCE hw2
 def randb(
     *shape: int,
     p: float = 0.5,
@@ -71,6 +73,7 @@ def randb(
     return _tensor(np.asarray(np.random.rand(*shape)) <= p, device, dtype, requires_grad)
 
 
+### END SINCE
 def constant(
     *shape: int,
     c: float = 1.0,

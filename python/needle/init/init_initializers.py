@@ -23,8 +23,11 @@ def xavier_uniform(
     """Return numbers uniform in ±gain * sqrt(6 / (fan_in + fan_out)), of `shape` or (fan_in,
     fan_out).
     """
+    shape = _size(fan_in, fan_out, shape)
+    ### BEGIN SOLUTION hw2.xavier_uniform
     bound = gain * math.sqrt(6 / (fan_in + fan_out))
-    return rand(*_size(fan_in, fan_out, shape), low=-bound, high=bound, **kwargs)
+    return rand(*shape, low=-bound, high=bound, **kwargs)
+    ### END SOLUTION
 
 
 def xavier_normal(
@@ -33,8 +36,11 @@ def xavier_normal(
     """Return normal numbers of deviation gain * sqrt(2 / (fan_in + fan_out)), of `shape` or
     (fan_in, fan_out).
     """
+    shape = _size(fan_in, fan_out, shape)
+    ### BEGIN SOLUTION hw2.xavier_normal
     std = gain * math.sqrt(2 / (fan_in + fan_out))
-    return randn(*_size(fan_in, fan_out, shape), mean=0, std=std, **kwargs)
+    return randn(*shape, mean=0, std=std, **kwargs)
+    ### END SOLUTION
 
 
 def kaiming_uniform(
@@ -49,8 +55,12 @@ def kaiming_uniform(
     Raises:
         NeedleError: for another nonlinearity than "relu".
     """
-    bound = _relu_gain(nonlinearity) * math.sqrt(3 / fan_in)
-    return rand(*_size(fan_in, fan_out, shape), low=-bound, high=bound, **kwargs)
+    _check_nonlinearity(nonlinearity)
+    shape = _size(fan_in, fan_out, shape)
+    ### BEGIN SOLUTION hw2.kaiming_uniform
+    bound = math.sqrt(2) * math.sqrt(3 / fan_in)
+    return rand(*shape, low=-bound, high=bound, **kwargs)
+    ### END SOLUTION
 
 
 def kaiming_normal(
@@ -65,14 +75,17 @@ def kaiming_normal(
     Raises:
         NeedleError: for another nonlinearity than "relu".
     """
-    std = _relu_gain(nonlinearity) / math.sqrt(fan_in)
-    return randn(*_size(fan_in, fan_out, shape), mean=0, std=std, **kwargs)
+    _check_nonlinearity(nonlinearity)
+    shape = _size(fan_in, fan_out, shape)
+    ### BEGIN SOLUTION hw2.kaiming_normal
+    std = math.sqrt(2) / math.sqrt(fan_in)
+    return randn(*shape, mean=0, std=std, **kwargs)
+    ### END SOLUTION
 
 
-def _relu_gain(nonlinearity: str) -> float:
+def _check_nonlinearity(nonlinearity: str) -> None:
     if nonlinearity != "relu":
         raise NeedleError(f"[kaiming] nonlinearity {nonlinearity!r} is not known; only 'relu' is")
-    return math.sqrt(2)
 
 
 def _size(fan_in: int, fan_out: int, shape: Shape | None) -> Shape:

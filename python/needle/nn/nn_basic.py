@@ -67,12 +67,27 @@ def _walk(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, "Module 
 class Module:
     """A layer or a model: `forward` computes, the attributes hold parameters and sub-modules."""
 
+    ### SINCE full
     # Names of the Tensors that are state without being learned, such as running statistics.
     buffers: tuple[str, ...] = ()
 
+    ### END SINCE
     def __init__(self) -> None:
         self.training = True
 
+    ### SINCE full
+    @property
+    def training(self) -> bool:
+        """Whether the layer is to train: its own mode, unless `using_config("train", False)`
+        overrules it.
+        """
+        return self._training and train_mode.enabled
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self._training = mode
+
+    ### END SINCE
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output; each layer defines its own."""
         raise NotImplementedError
@@ -82,8 +97,9 @@ class Module:
 
     def parameters(self) -> list[Parameter]:
         """Return every parameter of this module and those below it, each once."""
-        return [parameter for _, parameter in self.named_parameters()]
+        return [value for _, value in _walk(self, "", set()) if isinstance(value, Parameter)]
 
+    ### SINCE full
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
         """Yield (name, parameter), with names such as "layers.0.weight"."""
         return (
@@ -96,13 +112,15 @@ class Module:
             (path, value) for path, value in _walk(self, "", set()) if isinstance(value, Module)
         )
 
+    ### END SINCE
     def _children(self) -> list["Module"]:
-        """Return every module below this one."""
-        return [module for _, module in self.named_modules() if module is not self]
+        """Return every module below this one, each once."""
+        below = (value for _, value in _walk(self, "", set()) if isinstance(value, Module))
+        return [module for module in below if module is not self]
 
     def train(self, mode: bool = True) -> "Module":
         """Set training mode on this module and those below it; return this module."""
-        for _, module in self.named_modules():
+        for module in (self, *self._children()):
             module.training = mode
         return self
 
@@ -110,6 +128,7 @@ class Module:
         """Leave training mode: dropout passes all on, batch norm uses its running statistics."""
         return self.train(False)
 
+    ### SINCE full
     def _state(self) -> dict[str, Tensor]:
         """Return the parameters and buffers by name."""
         state: dict[str, Tensor] = dict(self.named_parameters())
@@ -188,6 +207,8 @@ class Module:
                 yield path, module
                 within |= {id(inner) for _, inner in _walk(module, "", {id(self)})}
 
+    ### END SINCE
+
 
 class Identity(Module):
     """Return the input."""
@@ -211,6 +232,7 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
+        ### BEGIN SOLUTION hw2.linear.init
         self.weight = Parameter(
             init.kaiming_uniform(in_features, out_features, device=device, dtype=dtype)
         )
@@ -218,6 +240,7 @@ class Linear(Module):
         if bias:
             values = init.kaiming_uniform(out_features, 1, device=device, dtype=dtype)
             self.bias = Parameter(values.reshape((1, out_features)))
+        ### END SOLUTION
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., in_features) to (..., out_features).
@@ -229,15 +252,23 @@ class Linear(Module):
             raise ShapeError(
                 f"[Linear] input {x.shape} does not end in in_features={self.in_features}"
             )
+        ### SINCE full
+        if x.ndim == 1:
+            return self.forward(x.reshape((1, self.in_features))).reshape((self.out_features,))
+        ### END SINCE
+        ### BEGIN SOLUTION hw2.linear.forward
         y = x @ self.weight
         if self.bias is None:
             return y
-        bias = self.bias if y.ndim > 1 else self.bias.reshape(y.shape)
-        return y + bias.broadcast_to(y.shape)
+        return y + self.bias.broadcast_to(y.shape)
+        ### END SOLUTION
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
+
+    ### END SINCE
 
 
 class Flatten(Module):
@@ -247,10 +278,12 @@ class Flatten(Module):
         """Map (B, ...) to (B, the product of the rest)."""
         if x.ndim == 0:
             raise ShapeError("[Flatten] a Tensor without axes has no batch axis")
+        ### BEGIN SOLUTION hw2.flatten.forward
         size = 1
         for n in x.shape[1:]:
             size *= n
         return x.reshape((x.shape[0], size))
+        ### END SOLUTION
 
 
 class ReLU(Module):
@@ -258,9 +291,12 @@ class ReLU(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return max(x, 0), of any shape."""
+        ### BEGIN SOLUTION hw2.relu.forward
         return ops.relu(x)
+        ### END SOLUTION
 
 
+### SINCE hw4
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
@@ -277,6 +313,8 @@ class Tanh(Module):
         return ops.tanh(x)
 
 
+### END SINCE
+### SINCE full
 class Softmax(Module):
     """exp(x) / sum(exp(x)) along `dim`."""
 
@@ -293,6 +331,7 @@ class Softmax(Module):
         return f"dim={self.dim}"
 
 
+### END SINCE
 class Sequential(Module):
     """Modules one after the other."""
 
@@ -302,9 +341,11 @@ class Sequential(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the last module's output."""
+        ### BEGIN SOLUTION hw2.sequential.forward
         for module in self.modules:
             x = module(x)
         return x
+        ### END SOLUTION
 
 
 class Residual(Module):
@@ -316,7 +357,9 @@ class Residual(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return fn(x) + x, of the same shape."""
+        ### BEGIN SOLUTION hw2.residual.forward
         return self.fn(x) + x
+        ### END SOLUTION
 
 
 class SoftmaxLoss(Module):
@@ -336,12 +379,15 @@ class SoftmaxLoss(Module):
                 f"[SoftmaxLoss] logits {logits.shape} and labels {y.shape}; give (B, K) and (B,), "
                 "with B from 1 up"
             )
+        ### BEGIN SOLUTION hw2.softmax_loss.forward
         batch, classes = logits.shape
         one_hot = init.one_hot(classes, y, device=logits.device, dtype=logits.dtype)
         # Not logsumexp less the picked logit: the difference of two large numbers loses digits.
         return (ops.logsoftmax(logits) * one_hot).sum() / -batch
+        ### END SOLUTION
 
 
+### SINCE full
 class CrossEntropyLoss(Module):
     """The mean over samples of -sum(p * logsoftmax(logits)): p is given, or 1 at a sample's label.
 
@@ -385,6 +431,7 @@ class MSELoss(Module):
         return (difference * difference).mean()
 
 
+### END SINCE
 class BatchNorm1d(Module):
     """Normalise each feature over the batch, then scale and shift (Ioffe & Szegedy 2015).
 
@@ -392,8 +439,10 @@ class BatchNorm1d(Module):
     `new = (1 - momentum) * old + momentum * batch`. PyTorch's running variance is the unbiased one.
     """
 
+    ### SINCE full
     buffers = ("running_mean", "running_var")
 
+    ### END SINCE
     def __init__(
         self,
         dim: int,
@@ -406,35 +455,40 @@ class BatchNorm1d(Module):
         self.dim = dim
         self.eps = eps
         self.momentum = momentum
+        ### BEGIN SOLUTION hw2.batch_norm.init
         self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
         self.bias = Parameter(init.zeros(dim, device=device, dtype=dtype))
         self.running_mean = init.zeros(dim, device=device, dtype=dtype)
         self.running_var = init.ones(dim, device=device, dtype=dtype)
+        ### END SOLUTION
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, dim) to (B, dim): with the batch's statistics in training, else with the running
         ones.
         """
         _check_features("BatchNorm1d", x, self.dim)
-        if self.training and train_mode.enabled:
+        ### BEGIN SOLUTION hw2.batch_norm.forward
+        if self.training:
             mean = x.sum((0,)) / x.shape[0]
             centred = x - mean.broadcast_to(x.shape)
             var = (centred * centred).sum((0,)) / x.shape[0]
-            self._update(self.running_mean, mean)
-            self._update(self.running_var, var)
+            old, new = 1 - self.momentum, self.momentum
+            self.running_mean.data = old * self.running_mean.data + new * mean.data
+            self.running_var.data = old * self.running_var.data + new * var.data
         else:
             centred = x - self.running_mean.broadcast_to(x.shape)
             var = self.running_var
         deviation = (var + self.eps) ** 0.5
         normed = centred / deviation.broadcast_to(x.shape)
         return normed * self.weight.broadcast_to(x.shape) + self.bias.broadcast_to(x.shape)
+        ### END SOLUTION
 
-    def _update(self, running: Tensor, batch: Tensor) -> None:
-        running.data = (1 - self.momentum) * running.data + self.momentum * batch.data
-
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return f"{self.dim}, eps={self.eps}, momentum={self.momentum}"
+
+    ### END SINCE
 
 
 class LayerNorm1d(Module):
@@ -446,12 +500,15 @@ class LayerNorm1d(Module):
         super().__init__()
         self.dim = dim
         self.eps = eps
+        ### BEGIN SOLUTION hw2.layer_norm.init
         self.weight = Parameter(init.ones(dim, device=device, dtype=dtype))
         self.bias = Parameter(init.zeros(dim, device=device, dtype=dtype))
+        ### END SOLUTION
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, dim) to (B, dim)."""
         _check_features("LayerNorm1d", x, self.dim)
+        ### BEGIN SOLUTION hw2.layer_norm.forward
         column = (x.shape[0], 1)
         mean = (x.sum((1,)) / self.dim).reshape(column)
         centred = x - mean.broadcast_to(x.shape)
@@ -459,12 +516,17 @@ class LayerNorm1d(Module):
         deviation = (var + self.eps) ** 0.5
         normed = centred / deviation.broadcast_to(x.shape)
         return normed * self.weight.broadcast_to(x.shape) + self.bias.broadcast_to(x.shape)
+        ### END SOLUTION
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return f"{self.dim}, eps={self.eps}"
 
+    ### END SINCE
 
+
+### SINCE full
 class LayerNorm(LayerNorm1d):
     """LayerNorm1d over the last axis of a Tensor of any rank: normalized_size is its size, a number
     or a tuple of one.
@@ -492,6 +554,7 @@ class LayerNorm(LayerNorm1d):
         return super().forward(x.reshape((x.size // self.dim, self.dim))).reshape(x.shape)
 
 
+### END SINCE
 def _check_features(name: str, x: Tensor, dim: int) -> None:
     """Raise ShapeError unless `x` is (B, dim) with a sample in it."""
     if x.ndim != 2 or x.shape[1] != dim:
@@ -511,13 +574,18 @@ class Dropout(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return `x` with elements dropped, of the same shape."""
-        if not (self.training and train_mode.enabled):
+        ### BEGIN SOLUTION hw2.dropout.forward
+        if not self.training:
             return x
         mask = init.randb(*x.shape, p=1 - self.p, device=x.device, dtype=x.dtype)
         if self.p == 1:  # nothing is kept: no rest to scale, and 0 / 0 to avoid
             return x * (mask * 0)
         return x * mask / (1 - self.p)
+        ### END SOLUTION
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the probability."""
         return f"p={self.p}"
+
+    ### END SINCE

@@ -58,6 +58,7 @@ class Conv(Module):
             raise ShapeError(
                 f"[Conv] in_channels={in_channels}, out_channels={out_channels}; both begin at 1"
             )
+        ### BEGIN SOLUTION hw4.conv_layer.init
         fan_in = in_channels * kh * kw
         self.weight = Parameter(
             init.kaiming_uniform(
@@ -74,6 +75,7 @@ class Conv(Module):
             self.bias = Parameter(
                 init.rand(out_channels, low=-bound, high=bound, device=device, dtype=dtype)
             )
+        ### END SOLUTION
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (N, in_channels, H, W) to (N, out_channels, OH, OW).
@@ -83,17 +85,22 @@ class Conv(Module):
                 kernel.
         """
         check_images("Conv", x, self.in_channels)
-        y = ops.conv(x.permute(TO_NHWC), self.weight, self.stride, self.padding)
+        ### BEGIN SOLUTION hw4.conv_layer.forward
+        y = ops.conv(ops.permute(x, TO_NHWC), self.weight, self.stride, self.padding)
         if self.bias is not None:
             y = y + self.bias.broadcast_to(y.shape)
-        return y.permute(TO_NCHW)
+        return ops.permute(y, TO_NCHW)
+        ### END SOLUTION
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
             f"stride={self.stride}, padding={self.padding}, bias={self.bias is not None}"
         )
+
+    ### END SINCE
 
 
 class BatchNorm2d(BatchNorm1d):
@@ -110,10 +117,11 @@ class BatchNorm2d(BatchNorm1d):
         n, c, h, w = x.shape
         if n * h * w == 0:
             raise ShapeError(f"[BatchNorm2d] input {x.shape} has no pixel to take statistics of")
-        rows = x.permute(TO_NHWC).reshape((n * h * w, c))
-        return super().forward(rows).reshape((n, h, w, c)).permute(TO_NCHW)
+        rows = ops.permute(x, TO_NHWC).reshape((n * h * w, c))
+        return ops.permute(super().forward(rows).reshape((n, h, w, c)), TO_NCHW)
 
 
+### SINCE full
 class _Pool2d(Module):
     """What the pooling layers share: the sizes of the windows."""
 
@@ -155,6 +163,7 @@ class AvgPool2d(_Pool2d):
         return y.permute(TO_NCHW)
 
 
+### END SINCE
 def check_images(name: str, x: Tensor, channels: int | None = None) -> None:
     """Raise ShapeError unless `x` is (N, channels, H, W), with any number of channels for None."""
     if x.ndim != 4 or channels not in (None, x.shape[1]):

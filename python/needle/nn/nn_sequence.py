@@ -1,7 +1,6 @@
 """Layers over sequences: recurrent cells, the layers that run them through time, embeddings.
 
 A cell makes one step; a layer runs its cells over every step of a (seq, batch, features) input.
-Attention is in `nn_transformer.py`.
 """
 
 import math
@@ -43,6 +42,7 @@ class RecurrentCell(Module):
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
+        ### BEGIN SOLUTION hw4.recurrent_cell.init
         columns = self.blocks * hidden_size
         bound = 1 / math.sqrt(hidden_size)
 
@@ -53,6 +53,7 @@ class RecurrentCell(Module):
         self.W_hh = uniform(hidden_size, columns)
         self.bias_ih = uniform(columns) if bias else None
         self.bias_hh = uniform(columns) if bias else None
+        ### END SOLUTION
 
     def project(self, X: Tensor) -> Tensor:
         """Return the part of the sums that waits for no state, X W_ih + bias_ih + bias_hh.
@@ -60,10 +61,12 @@ class RecurrentCell(Module):
         A layer takes it for all time steps at once: one product of many rows is far quicker than
         many of few rows.
         """
+        ### BEGIN SOLUTION hw4.recurrent_cell.project
         y = X @ self.W_ih
         if self.bias_ih is None or self.bias_hh is None:
             return y
         return y + (self.bias_ih + self.bias_hh).broadcast_to(y.shape)
+        ### END SOLUTION
 
     def step(self, projected: Tensor, state: Any) -> Any:
         """Return the next state from what `project` returned; each cell defines its own."""
@@ -76,9 +79,12 @@ class RecurrentCell(Module):
                 f"[{type(self).__name__}] input {X.shape} is not (batch, {self.input_size})"
             )
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return f"{self.input_size}, {self.hidden_size}, bias={self.bias_ih is not None}"
+
+    ### END SINCE
 
 
 class RNNCell(RecurrentCell):
@@ -114,15 +120,22 @@ class RNNCell(RecurrentCell):
         """
         self._check_input(X)
         h = _state_or_zeros("RNNCell", h, (X.shape[0], self.hidden_size), X)
+        ### BEGIN SOLUTION hw4.rnn_cell.forward
         return self.step(self.project(X), h)
+        ### END SOLUTION
 
     def step(self, projected: Tensor, state: Tensor) -> Tensor:
         """Return the next state from what `project` returned and the state before."""
+        ### BEGIN SOLUTION hw4.rnn_cell.step
         return NONLINEARITIES[self.nonlinearity](projected + state @ self.W_hh)
+        ### END SOLUTION
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes and the nonlinearity."""
         return f"{super().extra_repr()}, nonlinearity={self.nonlinearity!r}"
+
+    ### END SINCE
 
 
 class LSTMCell(RecurrentCell):
@@ -144,17 +157,22 @@ class LSTMCell(RecurrentCell):
             ShapeError: if a shape does not fit, or the state is no pair.
         """
         self._check_input(X)
+        ### BEGIN SOLUTION hw4.lstm_cell.forward
         state = _pair_or_zeros("LSTMCell", h, (X.shape[0], self.hidden_size), X)
         return self.step(self.project(X), state)
+        ### END SOLUTION
 
     def step(self, projected: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Return the next state from what `project` returned and the state before."""
+        ### BEGIN SOLUTION hw4.lstm_cell.step
         h, c = state
         i, f, g, o = _blocks(projected + h @ self.W_hh, 4)
         c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
         return ops.sigmoid(o) * ops.tanh(c), c
+        ### END SOLUTION
 
 
+### SINCE full
 class GRUCell(RecurrentCell):
     """Gated recurrent unit (Cho et al. 2014), with the reset gate after the product as in PyTorch.
 
@@ -195,10 +213,13 @@ class GRUCell(RecurrentCell):
         return n + z * (state - n)
 
 
+### END SINCE
 def _blocks(sums: Tensor, count: int) -> TensorTuple:
     """Return the `count` blocks of columns of (batch, count * hidden_size)."""
+    ### BEGIN SOLUTION hw4.lstm_cell.blocks
     batch, columns = sums.shape
     return ops.split(sums.reshape((batch, count, columns // count)), 1)
+    ### END SOLUTION
 
 
 def _state_or_zeros(layer: str, state: Any, shape: tuple[int, ...], like: Tensor) -> Tensor:
@@ -231,7 +252,7 @@ def _pair_or_zeros(
 
 
 class RecurrentLayer(Module):
-    """What RNN, LSTM and GRU share: the sizes of `num_layers` cells on top of each other."""
+    """What the layers share: the sizes of `num_layers` cells on top of each other."""
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int, bias: bool) -> None:
         super().__init__()
@@ -257,15 +278,19 @@ class RecurrentLayer(Module):
             raise ShapeError(f"[{name}] input {X.shape} has no time step; give one or more")
         return self.num_layers, X.shape[1], self.hidden_size
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return (
             f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}, bias={self.bias}"
         )
 
+    ### END SINCE
+
 
 def _states_over_time(cell: RecurrentCell, X: Tensor, state: Any) -> list[Any]:
     """Return the cell's state after each step of `X` (seq, batch, features), from `state` on."""
+    ### BEGIN SOLUTION hw4.recurrent.states_over_time
     seq, batch, features = X.shape
     projected = cell.project(X.reshape((seq * batch, features)))
     states = []
@@ -273,6 +298,7 @@ def _states_over_time(cell: RecurrentCell, X: Tensor, state: Any) -> list[Any]:
         state = cell.step(x, state)
         states.append(state)
     return states
+    ### END SOLUTION
 
 
 class RNN(RecurrentLayer):
@@ -289,10 +315,12 @@ class RNN(RecurrentLayer):
         dtype: Any = "float32",
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, bias)
+        ### BEGIN SOLUTION hw4.rnn.init
         self.rnn_cells = [
             RNNCell(size, hidden_size, bias, nonlinearity, device, dtype)
             for size in self._input_sizes()
         ]
+        ### END SOLUTION
 
     def forward(self, X: Tensor, h0: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Map (seq, batch, input_size) to the last layer's states (seq, batch, hidden_size) and
@@ -305,12 +333,14 @@ class RNN(RecurrentLayer):
             ShapeError: if a shape does not fit, or there is no time step.
         """
         initial = _state_or_zeros("RNN", h0, self._state_shape(X), X)
+        ### BEGIN SOLUTION hw4.rnn.forward
         last = []
         for cell, h in zip(self.rnn_cells, ops.split(initial, 0), strict=True):
             states = _states_over_time(cell, X, h)
             last.append(states[-1])
             X = ops.stack(states, 0)
         return X, ops.stack(last, 0)
+        ### END SOLUTION
 
 
 class LSTM(RecurrentLayer):
@@ -326,9 +356,11 @@ class LSTM(RecurrentLayer):
         dtype: Any = "float32",
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, bias)
+        ### BEGIN SOLUTION hw4.lstm.init
         self.lstm_cells = [
             LSTMCell(size, hidden_size, bias, device, dtype) for size in self._input_sizes()
         ]
+        ### END SOLUTION
 
     def forward(
         self, X: Tensor, h: tuple[Tensor, Tensor] | None = None
@@ -343,6 +375,7 @@ class LSTM(RecurrentLayer):
             ShapeError: if a shape does not fit, the state is no pair, or there is no time step.
         """
         h0, c0 = _pair_or_zeros("LSTM", h, self._state_shape(X), X)
+        ### BEGIN SOLUTION hw4.lstm.forward
         last_h, last_c = [], []
         for cell, *state in zip(self.lstm_cells, ops.split(h0, 0), ops.split(c0, 0), strict=True):
             states = _states_over_time(cell, X, state)
@@ -350,8 +383,10 @@ class LSTM(RecurrentLayer):
             last_c.append(states[-1][1])
             X = ops.stack([h for h, _ in states], 0)
         return X, (ops.stack(last_h, 0), ops.stack(last_c, 0))
+        ### END SOLUTION
 
 
+### SINCE full
 class GRU(RecurrentLayer):
     """`num_layers` GRUCells on top of each other, over a sequence."""
 
@@ -385,6 +420,7 @@ class GRU(RecurrentLayer):
         return X, ops.stack(last, 0)
 
 
+### END SINCE
 # --- words as vectors ---
 
 
@@ -397,9 +433,11 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
+        ### BEGIN SOLUTION hw4.embedding.init
         self.weight = Parameter(
             init.randn(num_embeddings, embedding_dim, device=device, dtype=dtype)
         )
+        ### END SOLUTION
 
     def forward(self, x: Any) -> Tensor:
         """Map ids of any shape, such as (seq, batch), to (*x.shape, embedding_dim).
@@ -409,6 +447,16 @@ class Embedding(Module):
         Raises:
             IndexingError: for an id that is not one of 0 .. num_embeddings-1.
         """
+        ### UNTIL hw5
+        # if not isinstance(x, Tensor):
+        #     x = Tensor(x, device=self.weight.device, requires_grad=False)
+        ### BEGIN SOLUTION hw4.embedding.forward
+        # chosen = init.one_hot(self.num_embeddings, x, self.weight.device, self.weight.dtype)
+        # rows = chosen.reshape((math.prod(x.shape), self.num_embeddings))
+        # return (rows @ self.weight).reshape((*x.shape, self.embedding_dim))
+        ### END SOLUTION
+        ### END UNTIL
+        ### SINCE full
         ids = x.numpy() if isinstance(x, Tensor) else np.asarray(x)
         wrong = (ids < 0) | (ids >= self.num_embeddings) | (ids != np.floor(ids))
         if wrong.any():
@@ -417,7 +465,11 @@ class Embedding(Module):
                 f"0..{self.num_embeddings - 1}: num_embeddings={self.num_embeddings}"
             )
         return ops.take(self.weight, ids.astype("int64"))
+        ### END SINCE
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return f"{self.num_embeddings}, {self.embedding_dim}"
+
+    ### END SINCE

@@ -54,8 +54,14 @@ class MultiHeadAttention(Module):
         return a @ b_transpose.transpose()
 
     def softmax(self, logit: Tensor) -> Tensor:
-        """Return the softmax over the last axis, stable at any magnitude."""
+        """Return the softmax over the last of four axes, stable at any magnitude."""
+        ### UNTIL hw5
+        # total = ops.logsumexp(logit, (3,)).reshape((*logit.shape[:3], 1))
+        # return ops.exp(logit - total.broadcast_to(logit.shape))
+        ### END UNTIL
+        ### SINCE full
         return ops.softmax(logit, -1)
+        ### END SINCE
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Map queries (B, H, T, D), keys and values (B, H, S, D) to the result (B, H, T, D) and the
@@ -64,22 +70,30 @@ class MultiHeadAttention(Module):
         Raises:
             ShapeError: if the shapes do not fit.
         """
-        fits = q.ndim == k.ndim == v.ndim == 4 and q.shape[:2] == k.shape[:2]
-        if not fits or q.shape[3] != k.shape[3] or k.shape[:3] != v.shape[:3]:
-            raise ShapeError(
-                f"[MultiHeadAttention] q {q.shape}, k {k.shape}, v {v.shape}; give (batch, heads, "
-                "time, dim) with equal batch and heads, q and k of one dim, k and v of one time"
-            )
+        self._check(q, k, v)
+        ### BEGIN SOLUTION hw5.attention.forward
         scores = self.matmul(q, k) / math.sqrt(q.shape[3])
         if self.causal:
             mask = self.create_causal_mask(q.shape[2], k.shape[2], q.device, q.dtype)
             scores = scores + Tensor.make_const(mask).broadcast_to(scores.shape)
         probs = self.dropout(self.softmax(scores))
         return probs @ v, probs
+        ### END SOLUTION
 
+    def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        fits = q.ndim == k.ndim == v.ndim == 4 and q.shape[:2] == k.shape[:2]
+        if not fits or q.shape[3] != k.shape[3] or k.shape[:3] != v.shape[:3]:
+            raise ShapeError(
+                f"[MultiHeadAttention] q {q.shape}, k {k.shape}, v {v.shape}; give (batch, heads, "
+                "time, dim) with equal batch and heads, q and k of one dim, k and v of one time"
+            )
+
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the kind."""
         return f"causal={self.causal}"
+
+    ### END SINCE
 
 
 class AttentionLayer(Module):
@@ -131,21 +145,24 @@ class AttentionLayer(Module):
         k = q if k is None else k
         v = q if v is None else v
         self._check(q, k, v)
+        ### BEGIN SOLUTION hw5.attention_layer.forward
         result, _ = self.attn(
-            self._heads(q, self.prenorm_q, self.q_projection),
-            self._heads(k, self.prenorm_k, self.k_projection),
-            self._heads(v, self.prenorm_v, self.v_projection),
+            self.heads(q, self.prenorm_q, self.q_projection),
+            self.heads(k, self.prenorm_k, self.k_projection),
+            self.heads(v, self.prenorm_v, self.v_projection),
         )
         batch, heads, time, dim = result.shape
         rows = result.transpose((1, 2)).reshape((batch * time, heads * dim))
         return self.out_projection(rows).reshape((batch, time, self.out_features))
+        ### END SOLUTION
 
-    def _heads(self, x: Tensor, norm: Module, projection: Module) -> Tensor:
+    def heads(self, x: Tensor, norm: Module, projection: Module) -> Tensor:
         """Normalise and project (B, T, F), and put the heads beside the batch: (B, H, T, D)."""
+        ### BEGIN SOLUTION hw5.attention_layer.heads
         batch, time, features = x.shape
         rows = projection(norm(x.reshape((batch * time, features))))
-        heads = rows.reshape((batch, time, self.num_head, self.dim_head))
-        return heads.transpose((1, 2))
+        return rows.reshape((batch, time, self.num_head, self.dim_head)).transpose((1, 2))
+        ### END SOLUTION
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
         sizes = (self.q_features, self.k_features, self.v_features)
@@ -157,9 +174,12 @@ class AttentionLayer(Module):
                 f"features) of {sizes} features, one batch, and one time for k and v"
             )
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return f"{self.q_features}, num_head={self.num_head}, dim_head={self.dim_head}"
+
+    ### END SINCE
 
 
 class TransformerLayer(Module):
@@ -182,6 +202,7 @@ class TransformerLayer(Module):
         super().__init__()
         self.q_features = q_features
         place = {"device": device, "dtype": dtype}
+        ### BEGIN SOLUTION hw5.transformer_layer.init
         self.attention = AttentionLayer(
             q_features, num_head, dim_head, dropout=dropout, causal=causal, **place
         )
@@ -189,6 +210,7 @@ class TransformerLayer(Module):
         self.linear1 = Linear(q_features, hidden_size, **place)
         self.linear2 = Linear(hidden_size, q_features, **place)
         self.dropout = Dropout(dropout)
+        ### END SOLUTION
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, time, q_features) to the same shape; ShapeError if `x` has another."""
@@ -196,12 +218,14 @@ class TransformerLayer(Module):
             raise ShapeError(
                 f"[TransformerLayer] input {x.shape} is not (batch, time, {self.q_features})"
             )
+        ### BEGIN SOLUTION hw5.transformer_layer.forward
         x = x + self.dropout(self.attention(x))
         batch, time, features = x.shape
         rows = self.norm(x.reshape((batch * time, features)))
         rows = self.dropout(ops.relu(self.linear1(rows)))
         rows = self.dropout(self.linear2(rows))
         return x + rows.reshape(x.shape)
+        ### END SOLUTION
 
 
 class Transformer(Module):
@@ -231,12 +255,14 @@ class Transformer(Module):
         self.batch_first = batch_first
         self.sequence_len = sequence_len
         place = {"device": device, "dtype": dtype}
+        ### BEGIN SOLUTION hw5.transformer.init
         self.positions = Embedding(sequence_len, embedding_size, **place)
         settings = {"dropout": dropout, "causal": causal, **place}
         self.layers = [
             TransformerLayer(embedding_size, num_head, dim_head, hidden_size, **settings)
             for _ in range(num_layers)
         ]
+        ### END SOLUTION
 
     def forward(self, x: Tensor, h: Any = None) -> tuple[Tensor, Tensor]:
         """Map (time, batch, embedding_size) to the same shape, and zeros in place of a state.
@@ -247,29 +273,39 @@ class Transformer(Module):
         Raises:
             ShapeError: if `x` has another shape, or more than sequence_len steps.
         """
-        if x.ndim != 3 or x.shape[2] != self.embedding_size:
-            axes = "batch, time" if self.batch_first else "time, batch"
-            raise ShapeError(
-                f"[Transformer] input {x.shape} is not ({axes}, {self.embedding_size})"
-            )
+        self._check(x)
+        ### BEGIN SOLUTION hw5.transformer.forward
         if not self.batch_first:
             x = x.transpose((0, 1))
         time = x.shape[1]
-        if time > self.sequence_len:
-            raise ShapeError(
-                f"[Transformer] {time} time steps; there are positions for "
-                f"sequence_len={self.sequence_len}: make a model with more, or cut the input"
-            )
-        x = x + self.positions(np.arange(time)).broadcast_to(x.shape)
+        ids = Tensor(np.arange(time).reshape(1, time), device=x.device, requires_grad=False)
+        x = x + self.positions(ids).broadcast_to(x.shape)
         for layer in self.layers:
             x = layer(x)
         if not self.batch_first:
             x = x.transpose((0, 1))
         return x, init.zeros_like(x)
+        ### END SOLUTION
 
+    ### SINCE full
     def extra_repr(self) -> str:
         """Return the sizes."""
         return (
             f"{self.embedding_size}, batch_first={self.batch_first}, "
             f"sequence_len={self.sequence_len}"
         )
+
+    ### END SINCE
+
+    def _check(self, x: Tensor) -> None:
+        if x.ndim != 3 or x.shape[2] != self.embedding_size:
+            axes = "batch, time" if self.batch_first else "time, batch"
+            raise ShapeError(
+                f"[Transformer] input {x.shape} is not ({axes}, {self.embedding_size})"
+            )
+        time = x.shape[1 if self.batch_first else 0]
+        if time > self.sequence_len:
+            raise ShapeError(
+                f"[Transformer] {time} time steps; there are positions for "
+                f"sequence_len={self.sequence_len}: make a model with more, or cut the input"
+            )

@@ -46,11 +46,8 @@ from needle.ops.ops_logarithmic import (
     softmax,
 )
 from needle.ops.ops_mathematic import (
-    Abs,
     AddScalar,
     BroadcastTo,
-    Clip,
-    Cos,
     DivScalar,
     EWiseAdd,
     EWiseDiv,
@@ -59,35 +56,23 @@ from needle.ops.ops_mathematic import (
     Exp,
     Log,
     MatMul,
-    Max,
-    Min,
     MulScalar,
     Negate,
     Permute,
     PowerScalar,
     ReLU,
     Reshape,
-    Sigmoid,
-    Sin,
-    Sqrt,
     Summation,
-    Tanh,
     Transpose,
-    abs,  # noqa: A004 - numpy's name
     add,
     add_scalar,
     broadcast_to,
-    clip,
-    cos,
     divide,
     divide_scalar,
     exp,
     flatten,
     log,
     matmul,
-    max,  # noqa: A004 - numpy's name
-    mean,
-    min,  # noqa: A004 - numpy's name
     mul_scalar,
     multiply,
     negate,
@@ -96,18 +81,19 @@ from needle.ops.ops_mathematic import (
     power_scalar,
     relu,
     reshape,
-    sigmoid,
-    sin,
-    sqrt,
     squeeze,
     summation,
-    tanh,
     transpose,
     unsqueeze,
 )
 from needle.ops.ops_statistics import (
+    Max,
+    Min,
     argmax,
     argmin,
+    max,  # noqa: A004 - numpy's name
+    mean,
+    min,  # noqa: A004 - numpy's name
     std,
     var,
 )
@@ -122,6 +108,22 @@ from needle.ops.ops_tuple import (
     split,
     stack,
     tuple_get_item,
+)
+from needle.ops.ops_unary import (
+    Abs,
+    Clip,
+    Cos,
+    Sigmoid,
+    Sin,
+    Sqrt,
+    Tanh,
+    abs,  # noqa: A004 - numpy's name
+    clip,
+    cos,
+    sigmoid,
+    sin,
+    sqrt,
+    tanh,
 )
 
 __all__ = [

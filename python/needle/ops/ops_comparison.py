@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from needle.autograd import Tensor, python_number
+from needle.autograd import Tensor
 from needle.backend_selection import array_api
 from needle.errors import DtypeError
 from needle.ops.ops_device import check_devices
+from needle.tensor_methods import python_number
 
 __all__ = ["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"]
 
@@ -18,14 +19,18 @@ def _compared(a: Tensor, b: Any, compare: Any) -> Tensor:
     dtype.
     """
     if isinstance(b, Tensor):
+        ### SINCE full
         check_devices("compare", a, b)
+        ### END SINCE
         b = b.realize_cached_data()
     elif isinstance(b, Real):
         b = python_number(b)
+    ### SINCE full
     elif not isinstance(b, np.ndarray):
         raise DtypeError(
             f"[compare] a Tensor and a {type(b).__name__}; give a Tensor, number or numpy array"
         )
+    ### END SINCE
     result = compare(a.realize_cached_data(), b)
     return Tensor.make_const(
         array_api.array(result, dtype=a.dtype, device=a.device) if _is_mask(result) else result
@@ -42,6 +47,7 @@ def equal(a: Tensor, b: Any) -> Tensor:
     return _compared(a, b, lambda x, y: x == y)
 
 
+### SINCE full
 def not_equal(a: Tensor, b: Any) -> Tensor:
     """Return 1 where a != b, else 0."""
     return _compared(a, b, lambda x, y: x != y)
@@ -57,11 +63,16 @@ def less_equal(a: Tensor, b: Any) -> Tensor:
     return _compared(a, b, lambda x, y: x <= y)
 
 
+### END SINCE
 def greater(a: Tensor, b: Any) -> Tensor:
     """Return 1 where a > b, else 0."""
     return _compared(a, b, lambda x, y: x > y)
 
 
+### SINCE full
 def greater_equal(a: Tensor, b: Any) -> Tensor:
     """Return 1 where a >= b, else 0."""
     return _compared(a, b, lambda x, y: x >= y)
+
+
+### END SINCE

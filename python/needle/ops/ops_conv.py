@@ -20,11 +20,11 @@ from needle.ops.ops_indexing import PlaceSlice
 from needle.ops.ops_mathematic import (
     broadcast_to,
     matmul,
-    max,
     permute,
     reshape,
     transpose,
 )
+from needle.ops.ops_statistics import max  # noqa: A004 - numpy's name
 
 __all__ = [
     "AvgPool",
@@ -56,10 +56,14 @@ class Flip(TensorOp):
         self.axes = axes
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw4.flip.compute
         return array_api.flip(a, self.axes)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw4.flip.gradient
         return flip(out_grad, self.axes)
+        ### END SOLUTION
 
 
 def flip(a: Tensor, axes: int | Iterable[int]) -> Tensor:
@@ -73,14 +77,18 @@ class Dilate(TensorOp):
         self.dilation = dilation
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw4.dilate.compute
         step = self.dilation + 1
         shape = tuple(n * step if axis in self.axes else n for axis, n in enumerate(a.shape))
         out = array_api.full_like(a, 0, shape=shape)
         out[_every(step, self.axes, len(shape))] = a
         return out
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw4.dilate.gradient
         return undilate(out_grad, self.axes, self.dilation)
+        ### END SOLUTION
 
 
 def dilate(a: Tensor, axes: int | Iterable[int], dilation: int) -> Tensor:
@@ -100,12 +108,21 @@ class UnDilate(TensorOp):
         self.dilation = dilation
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw4.undilate.compute
         return a[_every(self.dilation + 1, self.axes, len(a.shape))]
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### UNTIL hw5
+        ### BEGIN SOLUTION hw4.undilate.gradient
+        # return dilate(out_grad, self.axes, self.dilation)
+        ### END SOLUTION
+        ### END UNTIL
+        ### SINCE full
         # Not by dilate: the input may end before the zeros that follow its last kept element.
         a = node.inputs[0]
         return PlaceSlice(_every(self.dilation + 1, self.axes, a.ndim), a.shape)(out_grad)
+        ### END SINCE
 
 
 def undilate(a: Tensor, axes: int | Iterable[int], dilation: int) -> Tensor:
@@ -135,14 +152,11 @@ def _dilated_axes(a: Tensor, axes: int | Iterable[int], dilation: int, op: str) 
 # --- windows ---
 
 
-def _windows_of(a: Any, kernel: Pair, stride: Pair, padding: Pair, fill: float = 0.0) -> Any:
-    """Return the windows of an array (N, H, W, C) that has `fill` around it."""
+def _windows_of(a: Any, kernel: Pair, stride: Pair, padding: Pair) -> Any:
+    """Return the windows of an array (N, H, W, C) that has zeros around it."""
     if padding != (0, 0):
-        n, h, w, c = a.shape
         top, left = padding
-        padded = array_api.full_like(a, fill, shape=(n, h + 2 * top, w + 2 * left, c))
-        padded[:, top : top + h, left : left + w, :] = a
-        a = padded
+        a = array_api.pad(a, ((0, 0), (top, top), (left, left), (0, 0)))
     return array_api.windows(a, kernel, stride)
 
 
@@ -177,6 +191,7 @@ class Fold(TensorOp):
         self.shape = shape
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw4.fold.compute
         kernel = a.shape[3:5]
         n, h, w, c = self.shape
         top, left = self.padding
@@ -186,6 +201,7 @@ class Fold(TensorOp):
             # Windows overlap, but no two have the same element at (i, j).
             windows[..., i : i + 1, j : j + 1, :] += a[..., i : i + 1, j : j + 1, :]
         return out[:, top : top + h, left : left + w, :]
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
         kernel = node.inputs[0].shape[3:5]
@@ -235,6 +251,7 @@ class Conv(TensorOp):
         self.padding = _as_pair(padding, "padding", "conv")
 
     def compute(self, a, b):
+        ### BEGIN SOLUTION hw4.conv.compute
         kh, kw, c_in, c_out = b.shape
         windows = _windows_of(a, (kh, kw), self.stride, self.padding)
         n, oh, ow = windows.shape[:3]
@@ -243,6 +260,7 @@ class Conv(TensorOp):
         rows = array_api.reshape(windows, (n * oh * ow, kh * kw * c_in))
         out = rows @ array_api.reshape(b, (kh * kw * c_in, c_out))
         return array_api.reshape(out, (n, oh, ow, c_out))
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
@@ -251,25 +269,31 @@ class Conv(TensorOp):
         return grad_a, grad_b
 
     def _input_gradient(self, out_grad, a, b):
-        kh, kw, c_in, c_out = b.shape
-        n, oh, ow, _ = out_grad.shape
-        reach = (kh - 1 - self.padding[0], kw - 1 - self.padding[1])
+        ### SINCE full
+        reach = (b.shape[0] - 1 - self.padding[0], b.shape[1] - 1 - self.padding[1])
         if self.stride == (1, 1) and min(reach) >= 0:
             # A pixel was seen by the windows that end `kernel - 1` before it to those that begin
             # at it: a convolution with the flipped kernel, from c_out to c_in.
             return Conv(1, reach)(out_grad, transpose(flip(b, (0, 1)), (2, 3)))
+        ### END SINCE
+        ### BEGIN SOLUTION hw4.conv.input_gradient
+        kh, kw, c_in, c_out = b.shape
+        n, oh, ow, _ = out_grad.shape
         weight = reshape(b, (kh * kw * c_in, c_out))
         rows = matmul(reshape(out_grad, (n * oh * ow, c_out)), transpose(weight))
         windows = reshape(rows, (n, oh, ow, kh, kw, c_in))
         return Fold(self.stride, self.padding, a.shape)(windows)
+        ### END SOLUTION
 
     def _weight_gradient(self, out_grad, a, b):
+        ### BEGIN SOLUTION hw4.conv.weight_gradient
         kh, kw, c_in, c_out = b.shape
         n, oh, ow, _ = out_grad.shape
         windows = Windows((kh, kw), self.stride, self.padding)(a)
         rows = reshape(windows, (n * oh * ow, kh * kw * c_in))
         grad = matmul(transpose(rows), reshape(out_grad, (n * oh * ow, c_out)))
         return reshape(grad, b.shape)
+        ### END SOLUTION
 
 
 def conv(a: Tensor, b: Tensor, stride: int | Pair = 1, padding: int | Pair = 1) -> Tensor:
@@ -291,12 +315,15 @@ def conv(a: Tensor, b: Tensor, stride: int | Pair = 1, padding: int | Pair = 1) 
         raise ShapeError(
             f"[conv] input {a.shape} has {a.shape[3]} channels, weight {b.shape} takes {b.shape[2]}"
         )
+    ### SINCE full
     check_devices("conv", a, b)
+    ### END SINCE
     kernel, stride, padding = window_settings(b.shape[:2], stride, padding, "conv")
     _check_a_window_fits(a, kernel, padding, "conv")
     return Conv(stride, padding)(a, b)
 
 
+### SINCE full
 # --- pooling ---
 
 
@@ -320,8 +347,14 @@ class MaxPool(WindowOp):
         return Fold(self.stride, self.padding, a.shape)(permute(out_grad * first, KERNEL_BACK))
 
     def _windows(self, a):
-        view = _windows_of(a, self.kernel, self.stride, self.padding, fill=float("-inf"))
-        return array_api.permute(view, KERNEL_FIRST)
+        if self.padding != (0, 0):
+            n, h, w, c = a.shape
+            top, left = self.padding
+            lowest = float("-inf")
+            framed = array_api.full_like(a, lowest, shape=(n, h + 2 * top, w + 2 * left, c))
+            framed[:, top : top + h, left : left + w, :] = a
+            a = framed
+        return array_api.permute(array_api.windows(a, self.kernel, self.stride), KERNEL_FIRST)
 
 
 class AvgPool(WindowOp):
@@ -391,3 +424,6 @@ def pool_settings(kernel_size: Any, stride: Any, padding: Any, op: str) -> tuple
     if any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
         raise ShapeError(f"[{op}] padding {padding} is more than half of the kernel size {kernel}")
     return kernel, stride, padding
+
+
+### END SINCE

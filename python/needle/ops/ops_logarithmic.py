@@ -5,7 +5,6 @@ overflows.
 from typing import Any
 
 from needle.autograd import Tensor, TensorOp
-from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
 from needle.ops.ops_mathematic import broadcast_to, exp, nonempty_axes, reshape, summation
 
@@ -16,28 +15,34 @@ class LogSumExp(TensorOp):
     """log(sum(exp(a))) over `axes`, which are dropped."""
 
     def __init__(self, axes: Any = None) -> None:
-        self.axes = axes
+        self.axes = (axes,) if isinstance(axes, int) else axes
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw2.log_sum_exp.compute
         largest = array_api.max(a, self.axes, True)
-        total = array_api.sum(array_api.exp(a - largest), self.axes, True)
-        result = array_api.log(total) + largest
-        axes = layout.normalize_axes(self.axes, len(a.shape), "logsumexp")
-        return array_api.reshape(result, layout.reduced_shape(a.shape, axes, keepdims=False))
+        total = array_api.sum(array_api.exp(a - largest), self.axes)
+        return array_api.log(total) + array_api.reshape(largest, total.shape)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw2.log_sum_exp.gradient
         a = node.inputs[0]
-        axes = layout.normalize_axes(self.axes, a.ndim, "logsumexp")
-        kept = layout.reduced_shape(a.shape, axes, keepdims=True)
-        softmax_of_a = exp(a - reshape(node, kept))
-        return reshape(out_grad, kept) * softmax_of_a
+        kept = list(a.shape)
+        for axis in range(len(kept)) if self.axes is None else self.axes:
+            kept[axis] = 1
+        softmax_of_a = exp(a - broadcast_to(reshape(node, kept), a.shape))
+        return broadcast_to(reshape(out_grad, kept), a.shape) * softmax_of_a
+        ### END SOLUTION
 
 
 def logsumexp(a: Tensor, axes: Any = None) -> Tensor:
     """Return log(sum(exp(a))) over `axes` (None for all, an int, or several), stable at any
     magnitude.
     """
-    return LogSumExp(nonempty_axes(a, axes, "logsumexp"))(a)
+    ### SINCE full
+    axes = nonempty_axes(a, axes, "logsumexp")
+    ### END SINCE
+    return LogSumExp(axes)(a)
 
 
 class LogSoftmax(TensorOp):
@@ -47,22 +52,32 @@ class LogSoftmax(TensorOp):
         self.axis = axis
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw2.log_softmax.compute
         shifted = a - array_api.max(a, self.axis, True)
         return shifted - array_api.log(array_api.sum(array_api.exp(shifted), self.axis, True))
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw2.log_softmax.gradient
         total = summation(out_grad, self.axis, keepdims=True)
         return out_grad - exp(node) * broadcast_to(total, node.shape)
+        ### END SOLUTION
 
 
 def logsoftmax(a: Tensor, axis: int = -1) -> Tensor:
     """Return the logarithm of the softmax of `a` along `axis` (default: the last), stable at any
     magnitude.
     """
+    ### SINCE full
     nonempty_axes(a, axis, "logsoftmax")
+    ### END SINCE
     return LogSoftmax(axis)(a)
 
 
+### SINCE full
 def softmax(a: Tensor, axis: int = -1) -> Tensor:
     """Return exp(a) / sum(exp(a)) along `axis` (default: the last): positive, summing to 1."""
     return exp(logsoftmax(a, axis))
+
+
+### END SINCE

@@ -9,18 +9,16 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from needle.autograd import Tensor, TensorOp, python_number
+from needle.autograd import Tensor, TensorOp
 from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
 from needle.errors import ShapeError
-from needle.ops.ops_comparison import equal, greater, greater_equal, less, less_equal
+from needle.ops.ops_comparison import equal, greater
+from needle.tensor_methods import python_number
 
 __all__ = [
-    "Abs",
     "AddScalar",
     "BroadcastTo",
-    "Clip",
-    "Cos",
     "DivScalar",
     "EWiseAdd",
     "EWiseDiv",
@@ -29,35 +27,23 @@ __all__ = [
     "Exp",
     "Log",
     "MatMul",
-    "Max",
-    "Min",
     "MulScalar",
     "Negate",
     "Permute",
     "PowerScalar",
     "ReLU",
     "Reshape",
-    "Sigmoid",
-    "Sin",
-    "Sqrt",
     "Summation",
-    "Tanh",
     "Transpose",
-    "abs",
     "add",
     "add_scalar",
     "broadcast_to",
-    "clip",
-    "cos",
     "divide",
     "divide_scalar",
     "exp",
     "flatten",
     "log",
     "matmul",
-    "max",
-    "mean",
-    "min",
     "mul_scalar",
     "multiply",
     "negate",
@@ -66,17 +52,40 @@ __all__ = [
     "power_scalar",
     "relu",
     "reshape",
-    "sigmoid",
-    "sin",
-    "sqrt",
     "squeeze",
     "summation",
-    "tanh",
     "transpose",
     "unsqueeze",
 ]
 
 Shape = tuple[int, ...]
+
+
+# --- what several gradients share ---
+
+
+### BEGIN SOLUTION hw1.gradient_shapes
+def sum_to(grad: Tensor, shape: Shape) -> Tensor:
+    """Sum a gradient over the axes that broadcasting `shape` added or stretched."""
+    added = len(grad.shape) - len(shape)
+    stretched = (
+        i + added for i, size in enumerate(shape) if size == 1 and grad.shape[i + added] != 1
+    )
+    axes = (*range(added), *stretched)
+    return reshape(summation(grad, axes), shape) if axes else grad
+
+
+def spread(reduced: Tensor, shape: Shape, axes: Any) -> Tensor:
+    """Return a reduction's result stretched back over the axes that were reduced."""
+    kept = layout.reduced_shape(
+        shape, layout.normalize_axes(axes, len(shape), "sum"), keepdims=True
+    )
+    return broadcast_to(reshape(reduced, kept), shape)
+
+
+### STUB
+# # Functions that several of your gradients use can stand here.
+### END SOLUTION
 
 
 # --- elementwise with a scalar ---
@@ -119,10 +128,14 @@ def mul_scalar(a: Tensor, scalar: float) -> Tensor:
 
 class DivScalar(ScalarOp):
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.div_scalar.compute
         return a / self.scalar
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.div_scalar.gradient
         return out_grad / self.scalar
+        ### END SOLUTION
 
 
 def divide_scalar(a: Tensor, scalar: float) -> Tensor:
@@ -132,12 +145,16 @@ def divide_scalar(a: Tensor, scalar: float) -> Tensor:
 
 class PowerScalar(ScalarOp):
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.power_scalar.compute
         return a**self.scalar
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.power_scalar.gradient
         if self.scalar == 0:  # the rule below would give 0 * inf at a = 0
             return out_grad * 0
         return out_grad * self.scalar * power_scalar(node.inputs[0], self.scalar - 1)
+        ### END SOLUTION
 
 
 def power_scalar(a: Tensor, scalar: float) -> Tensor:
@@ -196,13 +213,17 @@ class EWiseDiv(ElementwiseOp):
     name = "divide"
 
     def compute(self, a, b):
+        ### BEGIN SOLUTION hw1.ewise_div.compute
         return a / b
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.ewise_div.gradient
         a, b = node.inputs
         grad_a = out_grad / b if a.requires_grad else None
         grad_b = -out_grad * a / (b * b) if b.requires_grad else None
         return grad_a, grad_b
+        ### END SOLUTION
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
@@ -214,15 +235,19 @@ class EWisePow(ElementwiseOp):
     name = "power"
 
     def compute(self, a, b):
+        ### BEGIN SOLUTION hw1.ewise_pow.compute
         return a**b
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.ewise_pow.gradient
         a, b = node.inputs
         # At a = 0 the factors of zero have limits: 0 * 0 ** -1 is 0, and so is 0 ** b * log(0).
         zero = equal(a, 0)
         grad_a = out_grad * b * a ** (b - 1 + zero * equal(b, 0)) if a.requires_grad else None
         grad_b = out_grad * node * log(a + zero) if b.requires_grad else None
         return grad_a, grad_b
+        ### END SOLUTION
 
 
 def power(a: Tensor, b: Tensor) -> Tensor:
@@ -235,10 +260,14 @@ def power(a: Tensor, b: Tensor) -> Tensor:
 
 class Negate(TensorOp):
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.negate.compute
         return -a
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.negate.gradient
         return -out_grad
+        ### END SOLUTION
 
 
 def negate(a: Tensor) -> Tensor:
@@ -248,10 +277,14 @@ def negate(a: Tensor) -> Tensor:
 
 class Log(TensorOp):
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.log.compute
         return array_api.log(a)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.log.gradient
         return out_grad / node.inputs[0]
+        ### END SOLUTION
 
 
 def log(a: Tensor) -> Tensor:
@@ -261,10 +294,14 @@ def log(a: Tensor) -> Tensor:
 
 class Exp(TensorOp):
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.exp.compute
         return array_api.exp(a)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.exp.gradient
         return out_grad * node
+        ### END SOLUTION
 
 
 def exp(a: Tensor) -> Tensor:
@@ -272,126 +309,21 @@ def exp(a: Tensor) -> Tensor:
     return Exp()(a)
 
 
-class Sqrt(TensorOp):
-    def compute(self, a):
-        return array_api.sqrt(a)
-
-    def gradient(self, out_grad, node):
-        return out_grad / (node * 2)
-
-
-def sqrt(a: Tensor) -> Tensor:
-    """Return the square root."""
-    return Sqrt()(a)
-
-
-class Sin(TensorOp):
-    def compute(self, a):
-        return array_api.sin(a)
-
-    def gradient(self, out_grad, node):
-        return out_grad * cos(node.inputs[0])
-
-
-def sin(a: Tensor) -> Tensor:
-    """Return the sine of an angle in radians."""
-    return Sin()(a)
-
-
-class Cos(TensorOp):
-    def compute(self, a):
-        return array_api.cos(a)
-
-    def gradient(self, out_grad, node):
-        return -out_grad * sin(node.inputs[0])
-
-
-def cos(a: Tensor) -> Tensor:
-    """Return the cosine of an angle in radians."""
-    return Cos()(a)
-
-
-class Tanh(TensorOp):
-    def compute(self, a):
-        return array_api.tanh(a)
-
-    def gradient(self, out_grad, node):
-        return out_grad * (1 - node * node)  # d/dx tanh = 1 - tanh²
-
-
-def tanh(a: Tensor) -> Tensor:
-    """Return the hyperbolic tangent."""
-    return Tanh()(a)
-
-
-class Sigmoid(TensorOp):
-    def compute(self, a):
-        return array_api.sigmoid(a)
-
-    def gradient(self, out_grad, node):
-        return out_grad * node * (1 - node)  # d/dx s = s (1 - s)
-
-
-def sigmoid(a: Tensor) -> Tensor:
-    """Return 1 / (1 + exp(-a))."""
-    return Sigmoid()(a)
-
-
 class ReLU(TensorOp):
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.relu.compute
         return array_api.maximum(a, 0)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.relu.gradient
         return out_grad * greater(node.inputs[0], 0)
+        ### END SOLUTION
 
 
 def relu(a: Tensor) -> Tensor:
     """Return max(a, 0); its gradient at 0 is 0."""
     return ReLU()(a)
-
-
-class Abs(TensorOp):
-    def compute(self, a):
-        return array_api.abs(a)
-
-    def gradient(self, out_grad, node):
-        a = node.inputs[0]
-        return out_grad * greater(a, 0) - out_grad * less(a, 0)
-
-
-def abs(a: Tensor) -> Tensor:  # noqa: A001 - numpy's name
-    """Return |a|; its gradient at 0 is 0."""
-    return Abs()(a)
-
-
-class Clip(TensorOp):
-    def __init__(self, low: float | None = None, high: float | None = None) -> None:
-        self.low = None if low is None else python_number(low)
-        self.high = None if high is None else python_number(high)
-
-    def compute(self, a):
-        if self.low is not None:
-            a = array_api.maximum(a, self.low)
-        return a if self.high is None else array_api.minimum(a, self.high)
-
-    def gradient(self, out_grad, node):
-        a = node.inputs[0]
-        if self.low is not None:
-            out_grad = out_grad * greater_equal(a, self.low)
-        return out_grad if self.high is None else out_grad * less_equal(a, self.high)
-
-
-def clip(a: Tensor, low: float | None = None, high: float | None = None) -> Tensor:
-    """Return `a` limited to [low, high]; the gradient is 0 where it was limited.
-
-    Raises:
-        ShapeError: if neither limit is given, or low > high.
-    """
-    if low is None and high is None:
-        raise ShapeError("[clip] give a low limit, a high one, or both")
-    if low is not None and high is not None and low > high:
-        raise ShapeError(f"[clip] the low limit {low} is above the high limit {high}")
-    return Clip(low, high)(a)
 
 
 # --- shape ---
@@ -402,17 +334,21 @@ class Transpose(TensorOp):
         self.axes = axes
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.transpose.compute
         order = list(range(len(a.shape)))
         first, second = (-1, -2) if self.axes is None else self.axes
         order[first], order[second] = order[second], order[first]
         return array_api.permute(a, order)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.transpose.gradient
         return transpose(out_grad, self.axes)
+        ### END SOLUTION
 
 
 def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
-    """Swap two axes of `a` (default: the last two); `permute` takes a full order.
+    """Swap two axes of `a` (default: the last two).
 
     Raises:
         ShapeError: if `axes` is not a pair of axes of `a`.
@@ -422,15 +358,21 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     if axes is not None:
         axes = tuple(axes)
         if len(axes) != 2:
+            ### UNTIL hw3
+            # raise ShapeError(f"[transpose] {axes} is not a pair; transpose swaps two axes")
+            ### END UNTIL
+            ### SINCE hw4
             raise ShapeError(
                 f"[transpose] {axes} is not a pair; transpose swaps two axes, permute takes a "
                 "full order"
             )
+            ### END SINCE
         for axis in axes:
             layout.normalize_axes(axis, a.ndim, "transpose")
     return Transpose(axes)(a)
 
 
+### SINCE hw4
 class Permute(TensorOp):
     def __init__(self, axes: Iterable[int]) -> None:
         self.axes = tuple(axes)
@@ -451,15 +393,20 @@ def permute(a: Tensor, axes: Iterable[int]) -> Tensor:
     return Permute(axis % a.ndim for axis in axes)(a)
 
 
+### END SINCE
 class Reshape(TensorOp):
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.reshape.compute
         return array_api.reshape(a, self.shape)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.reshape.gradient
         return reshape(out_grad, node.inputs[0].shape)
+        ### END SOLUTION
 
 
 def reshape(a: Tensor, shape: Any) -> Tensor:
@@ -468,6 +415,7 @@ def reshape(a: Tensor, shape: Any) -> Tensor:
     return Reshape(layout.resolve_reshape(a.shape, target))(a)
 
 
+### SINCE full
 def flatten(a: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return `a` with the axes from `start_dim` to `end_dim`, both included, made one."""
     if a.ndim == 0:
@@ -495,36 +443,31 @@ def unsqueeze(a: Tensor, axis: int) -> Tensor:
     return reshape(a, (*a.shape[:position], 1, *a.shape[position:]))
 
 
+### END SINCE
 class BroadcastTo(TensorOp):
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.broadcast_to.compute
         return array_api.broadcast_to(a, self.shape)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
-        return _sum_to(out_grad, node.inputs[0].shape)
+        ### BEGIN SOLUTION hw1.broadcast_to.gradient
+        return sum_to(out_grad, node.inputs[0].shape)
+        ### END SOLUTION
 
 
 def broadcast_to(a: Tensor, shape: Any) -> Tensor:
     """Return `a` stretched to `shape` by numpy's rule, without a copy; `a` itself if it has that
-    shape.
+    shape; BroadcastError if it does not fit.
     """
     shape = layout.as_shape(shape, "broadcast_to")
     if a.shape == shape:
         return a
-    layout.broadcast_strides(a.shape, a.shape, shape)  # refuses what does not fit, with a message
+    layout.check_broadcast(a.shape, shape)
     return BroadcastTo(shape)(a)
-
-
-def _sum_to(grad: Tensor, shape: Shape) -> Tensor:
-    """Sum a gradient over the axes that broadcasting `shape` added or stretched."""
-    added = len(grad.shape) - len(shape)
-    stretched = (
-        i + added for i, size in enumerate(shape) if size == 1 and grad.shape[i + added] != 1
-    )
-    axes = (*range(added), *stretched)
-    return reshape(summation(grad, axes), shape) if axes else grad
 
 
 # --- reduction ---
@@ -536,67 +479,24 @@ class Summation(TensorOp):
         self.keepdims = keepdims
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw1.summation.compute
         return array_api.sum(a, self.axes, self.keepdims)
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
-        return _spread(out_grad, node.inputs[0].shape, self.axes)
+        ### BEGIN SOLUTION hw1.summation.gradient
+        return spread(out_grad, node.inputs[0].shape, self.axes)
+        ### END SOLUTION
 
 
 def summation(a: Tensor, axes: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum over `axes`: None for all, an int, or several; negative ones count from the
     end.
     """
-    return Summation(_reduction_axes(a, axes, "sum"), keepdims)(a)
+    return Summation(reduction_axes(a, axes, "sum"), keepdims)(a)
 
 
-def mean(a: Tensor, axes: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the mean over `axes`; ShapeError over an empty axis."""
-    axes = _reduction_axes(a, axes, "mean")
-    count = 1
-    for axis in layout.normalize_axes(axes, a.ndim, "mean"):
-        count *= a.shape[axis]
-    if count == 0:
-        raise ShapeError(f"[mean] shape {a.shape} is empty along {axes}; a mean needs an element")
-    return divide_scalar(summation(a, axes, keepdims), count)
-
-
-class Extremum(TensorOp):
-    """What Max and Min share: the gradient goes to the extreme elements, those that tie share it
-    evenly.
-    """
-
-    def __init__(self, axes: Any = None, keepdims: bool = False) -> None:
-        self.axes = axes
-        self.keepdims = keepdims
-
-    def gradient(self, out_grad, node):
-        a = node.inputs[0]
-        chosen = equal(a, _spread(node.detach(), a.shape, self.axes))
-        ties = summation(chosen, self.axes, self.keepdims)
-        return _spread(out_grad / ties, a.shape, self.axes) * chosen
-
-
-class Max(Extremum):
-    def compute(self, a):
-        return array_api.max(a, self.axes, self.keepdims)
-
-
-def max(a: Tensor, axes: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - numpy's name
-    """Return the maximum over `axes`; ShapeError over an empty axis."""
-    return Max(nonempty_axes(a, axes, "max"), keepdims)(a)
-
-
-class Min(Extremum):
-    def compute(self, a):
-        return array_api.min(a, self.axes, self.keepdims)
-
-
-def min(a: Tensor, axes: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - numpy's name
-    """Return the minimum over `axes`; ShapeError over an empty axis."""
-    return Min(nonempty_axes(a, axes, "min"), keepdims)(a)
-
-
-def _reduction_axes(a: Tensor, axes: Any, op: str) -> Shape | None:
+def reduction_axes(a: Tensor, axes: Any, op: str) -> Shape | None:
     """Return `axes` checked and normalised; None stays None."""
     if axes is None:
         return None
@@ -606,9 +506,10 @@ def _reduction_axes(a: Tensor, axes: Any, op: str) -> Shape | None:
     return normalized
 
 
+### SINCE hw2
 def nonempty_axes(a: Tensor, axes: Any, op: str) -> Shape | None:
     """Return `axes` checked and normalised; ShapeError over an empty axis."""
-    reduced = _reduction_axes(a, axes, op)
+    reduced = reduction_axes(a, axes, op)
     if any(a.shape[axis] == 0 for axis in layout.normalize_axes(reduced, a.ndim, op)):
         raise ShapeError(
             f"[{op}] shape {a.shape} is empty along {axes}; the result needs an element"
@@ -616,37 +517,40 @@ def nonempty_axes(a: Tensor, axes: Any, op: str) -> Shape | None:
     return reduced
 
 
-def _spread(reduced: Tensor, shape: Shape, axes: Any) -> Tensor:
-    """Return a reduction's result stretched back over the axes that were reduced."""
-    kept = layout.reduced_shape(
-        shape, layout.normalize_axes(axes, len(shape), "sum"), keepdims=True
-    )
-    return broadcast_to(reshape(reduced, kept), shape)
-
-
+### END SINCE
 # --- linear algebra ---
 
 
 class MatMul(TensorOp):
     def compute(self, a, b):
+        ### BEGIN SOLUTION hw1.matmul.compute
         return a @ b
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw1.matmul.gradient
         a, b = node.inputs
         # An operand that lacks leading axes, or has size 1 there, was used once for each: sum those
         # uses.
-        grad_a = _sum_to(matmul(out_grad, transpose(b)), a.shape) if a.requires_grad else None
-        grad_b = _sum_to(matmul(transpose(a), out_grad), b.shape) if b.requires_grad else None
+        grad_a = sum_to(matmul(out_grad, transpose(b)), a.shape) if a.requires_grad else None
+        grad_b = sum_to(matmul(transpose(a), out_grad), b.shape) if b.requires_grad else None
         return grad_a, grad_b
+        ### END SOLUTION
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """Return the matrix product (..., m, n) @ (..., n, p); leading axes broadcast, a vector is a
-    row or a column.
+    """Return the matrix product (..., m, n) @ (..., n, p); leading axes broadcast.
 
     Raises:
-        ShapeError: if the inner sizes differ or an operand has no axes.
+        ShapeError: if the inner sizes differ or an operand lacks axes.
     """
+    ### UNTIL hw5
+    # if a.ndim < 2 or b.ndim < 2:
+    #     raise ShapeError(f"[matmul] operands need two axes: {a.shape} @ {b.shape}; reshape them")
+    # if a.shape[-1] != b.shape[-2]:
+    #     raise ShapeError(f"[matmul] inner sizes differ: {a.shape} @ {b.shape}")
+    ### END UNTIL
+    ### SINCE full
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(
             f"[matmul] operands need an axis: {a.shape} @ {b.shape}; use * for a number"
@@ -654,9 +558,10 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     inner = b.shape[0] if b.ndim == 1 else b.shape[-2]
     if a.shape[-1] != inner:
         raise ShapeError(f"[matmul] inner sizes differ: {a.shape} @ {b.shape}")
-    if a.ndim == 1:
+    if a.ndim == 1:  # a vector is a row on the left, a column on the right
         return squeeze(matmul(unsqueeze(a, 0), b), -1 if b.ndim == 1 else -2)
     if b.ndim == 1:
         return squeeze(matmul(a, unsqueeze(b, 1)), -1)
+    ### END SINCE
     layout.broadcast_shapes(a.shape[:-2], b.shape[:-2], "matmul")
     return MatMul()(a, b)

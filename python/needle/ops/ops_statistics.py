@@ -1,25 +1,38 @@
-"""What a Tensor's numbers are like: variance and deviation, made of other ops, and where the
-extremes are.
+"""What a Tensor's numbers are like: mean, variance and deviation, the extremes and where they
+are.
 """
 
 from typing import Any
 
 import numpy as np
 
-from needle.autograd import Tensor
+from needle.autograd import Tensor, TensorOp
 from needle.backend_ndarray import layout
 from needle.backend_selection import array_api
 from needle.errors import ShapeError
+from needle.ops.ops_comparison import equal
 from needle.ops.ops_mathematic import (
     broadcast_to,
     divide_scalar,
-    mean,
     nonempty_axes,
-    sqrt,
+    reduction_axes,
+    spread,
     summation,
 )
+from needle.ops.ops_unary import sqrt
 
-__all__ = ["argmax", "argmin", "std", "var"]
+__all__ = ["Max", "Min", "argmax", "argmin", "max", "mean", "min", "std", "var"]
+
+
+def mean(a: Tensor, axes: Any = None, keepdims: bool = False) -> Tensor:
+    """Return the mean over `axes`; ShapeError over an empty axis."""
+    axes = reduction_axes(a, axes, "mean")
+    count = 1
+    for axis in layout.normalize_axes(axes, a.ndim, "mean"):
+        count *= a.shape[axis]
+    if count == 0:
+        raise ShapeError(f"[mean] shape {a.shape} is empty along {axes}; a mean needs an element")
+    return divide_scalar(summation(a, axes, keepdims), count)
 
 
 def var(a: Tensor, axes: Any = None, keepdims: bool = False, correction: int = 0) -> Tensor:
@@ -35,10 +48,11 @@ def var(a: Tensor, axes: Any = None, keepdims: bool = False, correction: int = 0
     count = 1
     for axis in layout.normalize_axes(axes, a.ndim, "var"):
         count *= a.shape[axis]
-    if count <= max(correction, 0):
+    most_lost = correction if correction > 0 else 0
+    if count <= most_lost:
         raise ShapeError(
             f"[var] shape {a.shape} has {count} elements along {axes}; a variance with correction "
-            f"{correction} needs more than {max(correction, 0)}"
+            f"{correction} needs more than {most_lost}"
         )
     centred = a - broadcast_to(mean(a, axes, keepdims=True), a.shape)
     return divide_scalar(summation(centred * centred, axes, keepdims), count - correction)
@@ -47,6 +61,42 @@ def var(a: Tensor, axes: Any = None, keepdims: bool = False, correction: int = 0
 def std(a: Tensor, axes: Any = None, keepdims: bool = False, correction: int = 0) -> Tensor:
     """Return the standard deviation over `axes`: the square root of `var`."""
     return sqrt(var(a, axes, keepdims, correction))
+
+
+class Extremum(TensorOp):
+    """What Max and Min share: the gradient goes to the extreme elements, those that tie share it
+    evenly.
+    """
+
+    def __init__(self, axes: Any = None, keepdims: bool = False) -> None:
+        self.axes = axes
+        self.keepdims = keepdims
+
+    def gradient(self, out_grad, node):
+        a = node.inputs[0]
+        chosen = equal(a, spread(node.detach(), a.shape, self.axes))
+        ties = summation(chosen, self.axes, self.keepdims)
+        return spread(out_grad / ties, a.shape, self.axes) * chosen
+
+
+class Max(Extremum):
+    def compute(self, a):
+        return array_api.max(a, self.axes, self.keepdims)
+
+
+def max(a: Tensor, axes: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - numpy's name
+    """Return the maximum over `axes`; ShapeError over an empty axis."""
+    return Max(nonempty_axes(a, axes, "max"), keepdims)(a)
+
+
+class Min(Extremum):
+    def compute(self, a):
+        return array_api.min(a, self.axes, self.keepdims)
+
+
+def min(a: Tensor, axes: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - numpy's name
+    """Return the minimum over `axes`; ShapeError over an empty axis."""
+    return Min(nonempty_axes(a, axes, "min"), keepdims)(a)
 
 
 def argmax(a: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:

@@ -82,6 +82,7 @@ def fused_add_scalars(x: Tensor, c0: float, c1: float) -> TensorTuple:
     return FusedAddScalars(c0, c1)(x)
 
 
+### SINCE hw4
 class Stack(TensorOp):
     """Join the Tensors of one TensorTuple along an axis of their own."""
 
@@ -89,6 +90,7 @@ class Stack(TensorOp):
         self.axis = axis
 
     def compute(self, parts):
+        ### BEGIN SOLUTION hw4.stack.compute
         shape = list(parts[0].shape)
         shape.insert(self.axis, len(parts))
         out = array_api.full_like(parts[0], 0, shape=tuple(shape))
@@ -96,9 +98,12 @@ class Stack(TensorOp):
         for i, part in enumerate(parts):
             out[(*before, i, ...)] = part
         return out
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw4.stack.gradient
         return split(out_grad, self.axis)  # one TensorTuple, for the one input
+        ### END SOLUTION
 
 
 def stack(args: Iterable[Tensor], axis: int = 0) -> Tensor:
@@ -113,7 +118,9 @@ def stack(args: Iterable[Tensor], axis: int = 0) -> Tensor:
         raise ShapeError("[stack] no Tensors given")
     if len(set(shapes)) > 1:
         raise ShapeError(f"[stack] shapes {shapes} differ; they must be equal")
+    ### SINCE full
     check_devices("stack", *parts)
+    ### END SINCE
     (axis,) = layout.normalize_axes(axis, len(shapes[0]) + 1, "stack")
     return Stack(axis)(parts)
 
@@ -125,18 +132,25 @@ class Split(TensorTupleOp):
         self.axis = axis
 
     def compute(self, a):
+        ### BEGIN SOLUTION hw4.split.compute
         shape = (*a.shape[: self.axis], *a.shape[self.axis + 1 :])
         before = (slice(None),) * self.axis
         return tuple(
             array_api.reshape(a[(*before, slice(i, i + 1))], shape)
             for i in range(a.shape[self.axis])
         )
+        ### END SOLUTION
 
     def gradient(self, out_grad, node):
+        ### BEGIN SOLUTION hw4.split.gradient
         return stack(out_grad, self.axis)
+        ### END SOLUTION
 
 
 def split(a: Tensor, axis: int) -> TensorTuple:
     """Return a TensorTuple of the parts of `a` along `axis`, which the parts lack."""
     (axis,) = layout.normalize_axes(axis, a.ndim, "split")
     return Split(axis)(a)
+
+
+### END SINCE

@@ -1,7 +1,7 @@
 """Handwritten digits from gzipped IDX files: MNIST, and the digits in `data/digits`.
 
-`read_idx` follows the file format; the functions below it refuse damaged files. The format is in
-data/README.md.
+`read_idx` follows the file format: big-endian 32-bit numbers, a magic one and the sizes, then one
+byte an element. The functions below it refuse damaged files.
 """
 
 import gzip
@@ -35,8 +35,10 @@ class MNISTDataset(Dataset):
     Raises DataError for a damaged file, DataNotFoundError for a missing one.
     """
 
+    ### SINCE full
     takes_index_arrays = True
 
+    ### END SINCE
     def __init__(
         self,
         image_filename: FilePath,
@@ -44,21 +46,30 @@ class MNISTDataset(Dataset):
         transforms: Sequence[Transform] | None = None,
     ) -> None:
         super().__init__(transforms)
+        ### BEGIN SOLUTION hw2.mnist_dataset.init
         images, self.labels = read_pair(image_filename, label_filename)
-        self.images = scale(images)[..., np.newaxis]  # (n, rows, columns, 1)
+        self.images = images[..., np.newaxis].astype(np.float32) / 255  # (n, rows, columns, 1)
+        ### END SOLUTION
+        ### SINCE full
         self.images.flags.writeable = False  # ints and slices hand out views
+        ### END SINCE
 
     def __len__(self) -> int:
+        """Return the number of images."""
+        ### BEGIN SOLUTION hw2.mnist_dataset.len
         return len(self.labels)
+        ### END SOLUTION
 
     def __getitem__(self, index: Any) -> tuple[np.ndarray, Any]:
         """Return image and label at an int, or stacks of both at a slice or an index array."""
+        ### BEGIN SOLUTION hw2.mnist_dataset.getitem
         images, labels = self.images[index], self.labels[index]
         if not self.transforms or len(images) == 0:
             return images, labels
         if images.ndim == 3:  # one image
             return self.apply_transforms(images.copy()), labels
         return np.stack([self.apply_transforms(image.copy()) for image in images]), labels
+        ### END SOLUTION
 
 
 def parse_mnist(
@@ -70,12 +81,8 @@ def parse_mnist(
     """
     images, labels = read_pair(image_filename, label_filename)
     count, rows, columns = images.shape
-    return scale(images).reshape(count, rows * columns), labels.copy()
-
-
-def scale(pixels: np.ndarray) -> np.ndarray:
-    """Return bytes as float32 in 0..1; one scale for all images, so a faint one stays faint."""
-    return pixels.astype(np.float32) / 255
+    # One scale for all images, so a faint one stays faint.
+    return images.reshape(count, rows * columns).astype(np.float32) / 255, labels.copy()
 
 
 def read_pair(image_filename: FilePath, label_filename: FilePath) -> tuple[np.ndarray, np.ndarray]:
@@ -104,9 +111,17 @@ def unpack(filename: FilePath) -> bytes:
         with gzip.open(filename, "rb") as file:
             return file.read()
     except FileNotFoundError:
+        ### UNTIL hw5
+        # hint = "the folder data/digits holds digits to begin with"
+        ### END UNTIL
+        ### SINCE full
+        hint = (
+            "`--data-dir data/digits` holds the embedded digits, and data/README.md says where the"
+            " full set goes"
+        )
+        ### END SINCE
         raise DataNotFoundError(
-            f"[parse_mnist] no file {Path(filename).absolute()}; `--data-dir data/digits` holds the"
-            " embedded digits, and data/README.md says where the full set goes"
+            f"[parse_mnist] no file {Path(filename).absolute()}; {hint}"
         ) from None
     except EOFError:
         fault = "is cut short"

@@ -17,8 +17,10 @@ class NDArrayDataset(Dataset):
     lengths.
     """
 
+    ### SINCE full
     takes_index_arrays = True
 
+    ### END SINCE
     def __init__(self, *arrays: Any) -> None:
         super().__init__()
         self.arrays = tuple(np.asarray(array) for array in arrays)

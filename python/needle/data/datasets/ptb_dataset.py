@@ -29,14 +29,18 @@ class Dictionary:
 
     def add_word(self, word: str) -> int:
         """Return the number of a word; a word not seen before gets the next one."""
+        ### BEGIN SOLUTION hw4.dictionary.add_word
         if word not in self.word2idx:
             self.word2idx[word] = len(self.idx2word)
             self.idx2word.append(word)
         return self.word2idx[word]
+        ### END SOLUTION
 
     def __len__(self) -> int:
         """Return the number of different words."""
+        ### BEGIN SOLUTION hw4.dictionary.len
         return len(self.idx2word)
+        ### END SOLUTION
 
 
 class Corpus:
@@ -61,14 +65,16 @@ class Corpus:
         """
         if max_lines is not None and max_lines < 0:
             raise ShapeError(f"[Corpus] max_lines is {max_lines}; it counts lines, from 0 up")
-        add_word = self.dictionary.add_word
         try:
             with Path(path).open(encoding="utf-8") as lines:
+                ### BEGIN SOLUTION hw4.corpus.tokenize
+                add_word = self.dictionary.add_word
                 return [
                     add_word(word)
                     for line in itertools.islice(lines, max_lines)
                     for word in (*line.split(), END_OF_LINE)
                 ]
+                ### END SOLUTION
         except FileNotFoundError:
             raise DataNotFoundError(
                 f"[Corpus] no file {Path(path).absolute()}; `python -m needle.data.download ptb`"
@@ -93,9 +99,11 @@ def batchify(
         raise ShapeError(
             f"[batchify] {len(data)} words in {batch_size} columns; each column needs a word"
         )
+    ### BEGIN SOLUTION hw4.batchify
     rows = len(data) // batch_size
     columns = np.array(data[: rows * batch_size], dtype=dtype).reshape(batch_size, rows)
     return np.ascontiguousarray(columns.T)
+    ### END SOLUTION
 
 
 def get_batch(
@@ -106,14 +114,16 @@ def get_batch(
 
     Both are Tensors that need no gradient. Raises IndexingError where no row follows row i.
     """
-    length = min(bptt, len(batches) - 1 - i)
-    if i < 0 or length < 1:
+    if i < 0 or min(bptt, len(batches) - 1 - i) < 1:
         raise IndexingError(
             f"[get_batch] {bptt} rows from row {i} of {len(batches)}; i runs from 0 to"
             f" {len(batches) - 2}, since the last row is only a target"
         )
+    ### BEGIN SOLUTION hw4.get_batch
+    length = min(bptt, len(batches) - 1 - i)
     inputs, targets = batches[i : i + length], batches[i + 1 : i + 1 + length].reshape(-1)
     return (
         Tensor(inputs, device=device, dtype=dtype, requires_grad=False),
         Tensor(targets, device=device, dtype=dtype, requires_grad=False),
     )
+    ### END SOLUTION
