@@ -61,10 +61,9 @@ def learn_digits() -> None:
         wrong = 0
         for start in range(0, len(X), BATCH):
             part = slice(start, start + BATCH)
-            logits = model(ndl.Tensor(X[part]))
-            loss = loss_fn(logits, ndl.Tensor(y[part]))
             opt.reset_grad()
-            loss.backward()
+            logits = model(ndl.Tensor(X[part]))
+            loss_fn(logits, ndl.Tensor(y[part])).backward()
             opt.step()
             wrong += int(np.sum(logits.numpy().argmax(axis=1) != y[part]))
         test_error = np.mean(logits_of(model, X_test).argmax(axis=1) != y_test)

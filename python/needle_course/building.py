@@ -93,7 +93,7 @@ def build(tree: Path, stage: Stage, devices: Collection[str] = tuple(TARGETS)) -
 
 def native_regions(tree: Path) -> dict[str, str]:
     """Return {region: file} of the regions in native sources."""
-    found = {}
+    found: dict[str, str] = {}
     opens = re.compile(r"/// BEGIN YOUR SOLUTION \(([\w.]+)\)")
     for path in (tree / "src").rglob("*"):
         if path.suffix in NATIVE and path.is_file():

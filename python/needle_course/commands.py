@@ -61,10 +61,20 @@ def course_for(root: Path | None = None) -> Course:
 
 
 def workspace_at(tree: Path | None) -> Workspace:
-    """Return the workspace of an option --tree, or the one that the current folder lies in."""
-    from needle_course.workspace import Workspace
+    """Return the workspace of an option --tree, or the one that the current folder lies in.
 
-    return Workspace.find(tree or Path.cwd())
+    An unzipped starter becomes one.
+    """
+    from needle_course.workspace import NotHere, Workspace, adopt
+
+    folder = tree or Path.cwd()
+    try:
+        return Workspace.find(folder)
+    except NotHere:
+        adopted = adopt(course_for(), folder)
+        if adopted is None:
+            raise
+        return adopted
 
 
 @app.command()
@@ -89,8 +99,8 @@ def start(
     earlier = course.up_to(stage)[:-1]
     if earlier:
         say(
-            f"{stage} builds on {', '.join(entry.name for entry in earlier)}, whose answers are not "
-            "in it: `needle next` in your workspace carries them over"
+            f"{stage} builds on {', '.join(entry.name for entry in earlier)}, whose answers are "
+            "not in it: `needle next` in your workspace carries them over"
         )
     handout = workspace.root / "handouts" / stage / "handout.md"
     if handout.is_file():
@@ -301,7 +311,8 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment] - nothing is left to flush
+        # Nothing more can be printed, and Python would try to flush at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
     except Exception as error:
         sys.exit(_explained(error))

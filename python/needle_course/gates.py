@@ -12,9 +12,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
-from needle_course import building, handout_gate, leaks, mutants, trials
+from needle_course import building, handout_gate, leaks, mutants, release, trials
 from needle_course.collection import CollectionError, load_tests, test_files
 from needle_course.errors import CourseError
 from needle_course.markers import STAGES, comment_prefix, parse, project, solutions
@@ -278,6 +279,15 @@ GATES: dict[str, Gate] = {
 }
 
 
+def released(course: Course, folder: Path) -> list[Offence]:
+    """Return what the built zips, the wheel or the outputs in the handouts show of the answers."""
+    handouts = release.build_handouts(course, folder / "handouts")
+    return release.leaks_in_release(course, release.build_release(course, folder, handouts))
+
+
+COURSE_GATES = {"release": released}
+
+
 def check(
     course: Course,
     stages: Iterable[str] = (),
@@ -286,23 +296,37 @@ def check(
 ) -> list[Offence]:
     """Run gates on stages, all of them if none is named; return every offence.
 
+    The gates of the whole course run last, unless stages are named and these gates are not.
     seen: called with the stage, the gate, its offences and its seconds after each.
     """
-    found: list[Offence] = []
-    for name in list(stages) or list(course.by_name):
-        stage = course.stage(name)
+    stages, gates = list(stages), list(gates)
+    known = {**GATES, **COURSE_GATES}
+    for gate in gates:
+        if gate not in known:
+            raise CourseError(f"[check] no gate {gate}; there are {', '.join(known)}")
+    work: list[tuple[str, str, Callable[[], Collection[Offence]]]] = []
+    for name in stages or list(course.by_name):
         folder = course.root / "build" / "gates" / name
-        for gate in list(gates) or list(GATES):
-            if gate not in GATES:
-                raise CourseError(f"[check] no gate {gate}; there are {', '.join(GATES)}")
-            started = time.perf_counter()
-            try:
-                offences = list(dict.fromkeys(GATES[gate](course, stage, folder)))
-            except (CourseError, CollectionError) as error:
-                offences = [Offence(f"{name}, {gate}", str(error))]
-            offences = [_from_root(course, offence) for offence in offences]
-            seen(name, gate, offences, time.perf_counter() - started)
-            found += offences
+        work += [
+            (name, gate, partial(GATES[gate], course, course.stage(name), folder))
+            for gate in gates or GATES
+            if gate in GATES
+        ]
+    work += [
+        ("all", gate, partial(COURSE_GATES[gate], course, course.root / "build" / "stages"))
+        for gate in gates or (() if stages else COURSE_GATES)
+        if gate in COURSE_GATES
+    ]
+    found: list[Offence] = []
+    for name, gate, run in work:
+        started = time.perf_counter()
+        try:
+            offences = list(dict.fromkeys(run()))
+        except (CourseError, CollectionError) as error:
+            offences = [Offence(f"{name}, {gate}", str(error))]
+        offences = [_from_root(course, offence) for offence in offences]
+        seen(name, gate, offences, time.perf_counter() - started)
+        found += offences
     return found
 
 
@@ -325,7 +349,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the gates that the command line names; exit status 1 if one finds something."""
     parser = argparse.ArgumentParser(prog="needle_course.gates", description=__doc__)
     parser.add_argument("--stage", action="append", default=[], choices=STAGES[:-1])
-    parser.add_argument("--gate", action="append", default=[], choices=list(GATES))
+    parser.add_argument("--gate", action="append", default=[], choices=[*GATES, *COURSE_GATES])
     options = parser.parse_args(arguments)
     try:
         offences = check(load_course(), options.stage, options.gate, report)

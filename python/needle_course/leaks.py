@@ -128,7 +128,7 @@ def _leaks_in(
         line = line.strip("\"'") if number in prose else line
         if line in owner and (line not in given or is_comment):
             yield Offence(f"{where}:{number}", f"shows a line of the answer to {owner[line]}")
-        elif (previous, line) in pairs:
+        elif (previous, line) in pairs and _tells(previous) and _tells(line):
             region = pairs[previous, line]
             yield Offence(f"{where}:{number}", f"two lines as in the answer to {region}")
         previous = line

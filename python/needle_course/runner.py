@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from needle_course import building, launcher
-from needle_course.collection import CollectionError, load_tests, stage_of, test_files
+from needle_course.collection import load_tests, stage_of, test_files
 from needle_course.launcher import Ended, Worker
 from needle_course.stages import Question, Stage
 

@@ -11,7 +11,6 @@ from needle_course import report, runner
 from needle_course.collection import stage_of
 from needle_course.runner import Result
 from needle_course.stages import Course, Stage
-from needle_course.workspace import Workspace
 
 __all__ = ["exit_status", "run_tests"]
 
@@ -27,11 +26,11 @@ def run_tests(
     stop: bool = False,
 ) -> int:
     """Run the tests of a workspace or of the repository; return the exit status."""
-    from needle_course.commands import USAGE, course_for
+    from needle_course.commands import USAGE, course_for, workspace_at
     from needle_course.progress import left_out
 
     root = (tree or Path.cwd()).resolve()
-    workspace = None if (root / "hw_stages").is_dir() or _bare(tree) else Workspace.find(root)
+    workspace = None if (root / "hw_stages").is_dir() or _bare(tree) else workspace_at(tree)
     root = workspace.root if workspace else root
     course = course_for(root)
     last = workspace.stage if workspace else course.stages[-1].name
@@ -96,9 +95,7 @@ class Screen:
             text = json.dumps(result.record())
         elif self.again and result.verdict in ("pass", "not_implemented"):
             text = ""
-        elif result.passed:
-            text = report.line(result)
-        elif self.failed:
+        elif result.passed or self.failed:
             text = report.line(result)
         else:
             self.failed = True

@@ -95,9 +95,12 @@ def graded(id: str) -> Callable[[type], GradedTest]:  # noqa: A002 - the vocabul
         missing = [name for name in ("inputs", "probe", "check") if name not in parts]
         if missing:
             raise TypeError(f"[graded] {id} has no {', '.join(missing)}")
-        functions = [inspect.unwrap(parts[name]) for name in ("inputs", "probe", "check")]
-        functions = [getattr(function, "__func__", function) for function in functions]
-        return GradedTest(id, *functions, doc=form.__doc__ or "", seconds=parts.get("seconds", 0.0))
+        # A class body may hold plain functions or staticmethods.
+        inputs, probe, check = (
+            getattr(parts[name], "__func__", parts[name]) for name in ("inputs", "probe", "check")
+        )
+        seconds = parts.get("seconds", 0.0)
+        return GradedTest(id, inputs, probe, check, form.__doc__ or "", seconds)
 
     return decorate
 

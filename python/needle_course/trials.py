@@ -76,7 +76,7 @@ def earlier_tests(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     tree.fill(regions_up_to(course, stage.name))
     offences: list[Offence] = []
     for earlier in course.up_to(stage.name)[:-1]:
-        results = runner.run(tree.folder, earlier, build=False)
+        results = runner.run(tree.folder, earlier)
         offences += _failures(earlier, results, f"answered {stage.name}")
     return offences
 

@@ -24,7 +24,7 @@ from needle_course.stages import Course
 if TYPE_CHECKING:
     from needle_course.runner import Result
 
-__all__ = ["Carried", "NotHere", "Workspace", "WouldOverwrite", "start"]
+__all__ = ["Carried", "NotHere", "Workspace", "WouldOverwrite", "adopt", "start"]
 
 NOTES = ".needle"
 SOURCES = ("python", "apps", "src", "milestones")
@@ -231,6 +231,22 @@ def start(course: Course, name: str, folder: Path) -> Workspace:
     return Workspace(folder)
 
 
+def adopt(course: Course, folder: Path) -> Workspace | None:
+    """Make a workspace of the unzipped starter that a folder lies in; None if there is none."""
+    from needle_course.starter import build_tree
+
+    for place in (folder.resolve(), *folder.resolve().parents):
+        known = [stage.name for stage in course.stages if (place / "tests" / stage.name).is_dir()]
+        if (place / "hw_stages").is_dir() or not known:
+            continue
+        if all((place / path).is_file() for path in course.files(known[-1])):
+            build_tree(course, known[-1], place / NOTES / "base")
+            workspace = Workspace(place)
+            workspace._set_stage(known[-1])
+            return workspace
+    return None
+
+
 def _carry(root: Path, base: Path, aside: Path, path: str) -> Carried:
     """Decide on one file of the next starter; put what is to be written into `aside`."""
     theirs = (aside / "base" / path).read_bytes()
@@ -289,7 +305,7 @@ def _definitions(text: str) -> dict[str, str]:
         min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))]) - 1
         for node in nodes
     ]
-    found = {}
+    found: dict[str, str] = {}
     for node, begin, end in zip(nodes, starts, [*starts[1:], len(lines)], strict=True):
         source = "\n".join(lines[begin:end]).rstrip()
         found |= dict.fromkeys(_names(node), source)

@@ -358,7 +358,8 @@ BINDING = """\
 #include "{source}"
 
 static PyObject* call(PyObject*, PyObject*) {{ return PyLong_FromLong(answer()); }}
-static PyMethodDef methods[] = {{{{"answer", call, METH_NOARGS, ""}}, {{nullptr, nullptr, 0, nullptr}}}};
+static PyMethodDef methods[] = {{
+    {{"answer", call, METH_NOARGS, ""}}, {{nullptr, nullptr, 0, nullptr}}}};
 static PyModuleDef module = {{PyModuleDef_HEAD_INIT, "{name}", "", -1, methods}};
 PyMODINIT_FUNC PyInit_{name}() {{ return PyModule_Create(&module); }}
 """

@@ -274,6 +274,18 @@ def test_the_repository_is_tested_too(course, tmp_path):
     assert "hw2: 100 of 100 points" in done.stdout
 
 
+def test_an_unzipped_starter_is_a_workspace(course, tmp_path):
+    assert needle(course, tmp_path, "build", "hw1", "--out", "out").returncode == 0
+    shutil.unpack_archive(tmp_path / "out.zip", tmp_path / "mine")
+    mine = tmp_path / "mine"
+    answer(mine, OPS, "hw1.double", "return 2 * x")
+    done = needle(course, mine / "python", "test", "hw1.double")
+    assert done.returncode == 0, done.stderr
+    assert needle(course, mine, "next").returncode == 0
+    assert "return 2 * x" in (mine / OPS).read_text()
+    assert "hw2.triple" in (mine / OPS).read_text()
+
+
 # --- native code
 
 

@@ -1,4 +1,4 @@
-"""Verdicts: whatever an answer does, it costs its own test only, and the message says what it was."""
+"""Verdicts: whatever an answer does costs its own test only, and the message says what it was."""
 
 import os
 import sys

@@ -6,7 +6,7 @@ from buffers import device_of, download, output, upload
 from needle_course.testing import GradedTest, close
 
 SIZES = (1, 7, 255, 256, 257, 1000, 0)  # around the blocks of CUDA, and beyond one
-SPECIAL = np.array([np.nan, 1.0, np.nan, 2.0, -3.0, np.inf, -np.inf, 0.0], np.float32)
+SPECIAL = np.array([1.0, np.nan, np.nan, 2.0, -3.0, np.inf, -np.inf, 0.0], np.float32)
 
 EWISE = {
     "ewise_mul": np.multiply,

@@ -3,7 +3,7 @@
 import numpy as np
 from transformer_in_numpy import attention, random
 
-from needle_course.testing import GradedTest, close, equal, gradient_of, graded
+from needle_course.testing import GradedTest, close, equal, graded, gradient_of
 
 # name: (causal, heads, queries, keys, dim)
 SIZES = {

@@ -3,7 +3,7 @@
 import numpy as np
 from transformer_in_numpy import attention_layer, random
 
-from needle_course.testing import GradedTest, close, gradient_of, graded
+from needle_course.testing import GradedTest, close, graded, gradient_of
 
 # name: heads, dim_head, sizes of q, k, v and the output, queries, keys, causal
 KINDS = {

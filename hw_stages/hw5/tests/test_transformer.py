@@ -3,7 +3,7 @@
 import numpy as np
 from transformer_in_numpy import drawn_layer, missing_parameters, random, transformer
 
-from needle_course.testing import GradedTest, close, equal, fail, gradient_of, graded
+from needle_course.testing import GradedTest, close, equal, fail, graded, gradient_of
 
 WIDTH, HIDDEN, LAYERS, HEADS, DIM, LONGEST = 6, 8, 2, 2, 3, 7
 BATCH, TIME = 3, 5

@@ -3,7 +3,7 @@
 import numpy as np
 from transformer_in_numpy import drawn_layer, missing_parameters, random, transformer_layer
 
-from needle_course.testing import GradedTest, close, equal, fail, gradient_of, graded
+from needle_course.testing import GradedTest, close, equal, fail, graded, gradient_of
 
 FEATURES, HEADS, DIM, HIDDEN = 6, 2, 4, 10
 
