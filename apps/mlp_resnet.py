@@ -1,5 +1,6 @@
 """A residual multi-layer perceptron on MNIST: what the course's second stage ends with."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,8 @@ def train_mnist(
 
 
 if __name__ == "__main__":
-    train_error, train_loss, test_error, test_loss = train_mnist()
+    folder = sys.argv[1] if len(sys.argv) > 1 else "data/digits"
+    train_error, train_loss, test_error, test_loss = train_mnist(data_dir=folder)
     print(
         f"train error {train_error:.4f}, loss {train_loss:.4f};"
         f" test error {test_error:.4f}, loss {test_loss:.4f}"

@@ -68,7 +68,7 @@ def nn_epoch(
 ) -> tuple[ndl.Tensor, ndl.Tensor]:
     """Run one epoch of SGD, in order, on the network relu(X W1) W2; return the new (W1, W2).
 
-    X is (n, d) and y (n,) integers below k; W1 is (d, h), W2 is (h, k).
+    X is (m, n) and y (m,) integers below k; W1 is (n, d), W2 is (d, k).
     """
     ### BEGIN SOLUTION hw1.nn_epoch
     classes = W2.shape[1]
@@ -76,7 +76,8 @@ def nn_epoch(
     for start in range(0, len(X), batch):
         rows = slice(start, start + batch)
         x = ndl.Tensor(X[rows], device=device, requires_grad=False)
-        one_hot = ndl.Tensor(np.eye(classes)[y[rows]], device=device, requires_grad=False)
+        targets = np.eye(classes, dtype=W2.dtype)[y[rows]]
+        one_hot = ndl.Tensor(targets, device=device, requires_grad=False)
         loss = softmax_loss(ndl.relu(x @ W1) @ W2, one_hot)
         loss.backward()
         W1 = ndl.Tensor(W1.numpy() - lr * W1.grad.numpy(), device=device)
@@ -87,7 +88,7 @@ def nn_epoch(
 
 def loss_err(h: ndl.Tensor, y: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the softmax loss of logits `h` (n, k) against labels `y` (n,), and the error rate."""
-    one_hot = ndl.Tensor(np.eye(h.shape[1])[y], device=h.device, requires_grad=False)
+    one_hot = ndl.Tensor(np.eye(h.shape[1], dtype=h.dtype)[y], device=h.device, requires_grad=False)
     return softmax_loss(h, one_hot).numpy(), float(np.mean(h.numpy().argmax(axis=1) != y))
 
 

@@ -16,7 +16,7 @@ import needle as ndl
 from needle import nn
 
 COMMON, WIDTH, HIDDEN, LAYERS, HEADS = 300, 64, 128, 2, 4
-SEQ_LEN, BATCH, EPOCHS, LINES = pieces.MOST + 1, 32, 15, 8
+SEQ_LEN, BATCH, EPOCHS, LINES = pieces.MOST + 1, 32, 12, 8
 
 
 class Writer(nn.Module):

@@ -2,7 +2,6 @@
 come back up and meet where a node was used twice.
 """
 
-
 import numpy as np
 
 import needle as ndl
@@ -35,7 +34,7 @@ def draw() -> str:
     order = find_topo_sort([y])
     names = {id(tensor): name for name, tensor in tensors.items()}
     nodes = graph(y, names=tensors).nodes
-    page = Page(1000, 640, TITLE)
+    page = Page(1020, 640, TITLE)
     page.text(30, 30, TITLE, anchor="start", bold=True, size=15)
     labels = [_edge(page, tensor, names, i) for tensor in order for i in range(len(tensor.inputs))]
     for x, top, words in labels:

@@ -579,8 +579,8 @@ def _rebuild_tensor(
 def find_topo_sort(node_list: Sequence[Value]) -> list[Value]:
     """Return the nodes that `node_list` needs, each once, every node after its inputs.
 
-    A post-order depth-first search, inputs from left to right, with a stack of its own: graphs may
-    be deeper than Python's recursion limit.
+    Any such order will do; depth first gives one. Graphs may be deeper than Python's recursion
+    limit.
     """
     ### BEGIN SOLUTION hw1.find_topo_sort
     visited: set[Value] = set()

@@ -19,6 +19,10 @@ from needle_course.stages import Course, Stage, load_course
 
 __all__ = ["build", "pictures_of", "source"]
 
+HOW_TO_RUN = (
+    "*Try the examples in `handout.ipynb`, which lies beside this page: its first cell sets the "
+    "paths and lets\nNumPy print four digits.*"
+)
 PICTURE = re.compile(r"!\[[^\]]*\]\(pictures/(\w+)\.svg\)")
 
 
@@ -55,7 +59,7 @@ def build(course: Course, stage: Stage, out: Path, execute_notebook: bool = Fals
         handouts.run_cells(handout, tree, stage.module, stage.environment)
         pictures = _draw(course, pictures_of(handout), Path(scratch) / "pictures")
         content = {
-            "handout.md": handout.with_outputs(),
+            "handout.md": _below_title(handout.with_outputs(), HOW_TO_RUN),
             "handout.ipynb": notebooks.notebook(handout, stage.environment),
             **{f"pictures/{path.name}": path.read_text(encoding="utf-8") for path in pictures},
         }
@@ -63,6 +67,12 @@ def build(course: Course, stage: Stage, out: Path, execute_notebook: bool = Fals
             inside = tree / "handouts" / stage.name
             notebooks.execute(_write(inside, {"handout.ipynb": content["handout.ipynb"]})[0])
     return _write(out, content)
+
+
+def _below_title(text: str, note: str) -> str:
+    """Return a page with a note under its first line."""
+    title, rest = text.split("\n", 1)
+    return f"{title}\n\n{note}\n{rest}"
 
 
 def _compile(handout: Handout, tree: Path, stage: Stage) -> None:

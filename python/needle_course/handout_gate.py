@@ -1,5 +1,6 @@
 """What every handout keeps to: it names each question and region, shows no line of an answer, its
-links and pictures exist, and so do the commands that it tells a student to type.
+links and pictures exist, so do the commands that it tells a student to type, and what these print
+has the right numbers.
 """
 
 import re
@@ -19,6 +20,7 @@ FENCE = re.compile(r"^(`{3,}).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"(?:^|`|\$ )needle((?: +[^\s`#]+)+)", re.MULTILINE)
 NAME = re.compile(r"hw\d(\.\w+)*(::[\w.]+)?")
+PASSED = re.compile(r"\bok +(hw\d\.\w+) +(\d+) of (\d+) +tests? +(\d+) of (\d+) points")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
@@ -30,6 +32,7 @@ def faults(course: Course, stage: Stage) -> list[Offence]:
     prose = FENCE.sub(lambda fence: re.sub(r"[^\n]", " ", fence[0]), text)
     found += _broken_links(course, stage, prose)
     found += _unknown_commands(course, stage, text, _needle())
+    found += _stale_output(stage, text)
     offences = [
         Offence(f"{handout.name}:{text.count(chr(10), 0, at) + 1}", what) for at, what in found
     ]
@@ -61,13 +64,14 @@ def _needle() -> Any:
 def _unnamed(stage: Stage, text: str) -> Iterator[str]:
     """Yield the questions and regions that a student would not hear of.
 
-    A region may be named by its last word alone, as `ewise_mul`.
+    A region may be named by its last word alone, as `ewise_mul` or `compact(a, out, view)`.
     """
     for question in stage.questions:
         if not _has_word(text, question.id):
             yield f"question {question.id} is never named"
         for region in question.regions:
-            if not _has_word(text, region) and f"`{region.split('.')[-1]}`" not in text:
+            alone = rf"`{region.split('.')[-1]}[`(]"
+            if not _has_word(text, region) and not re.search(alone, text):
                 yield f"region {region} is never named"
 
 
@@ -141,6 +145,17 @@ def _unknown_commands(
                 yield line.start(), f"needle {words[0]} has no option {word}"
             elif NAME.fullmatch(word) and not knows(word):
                 yield line.start(), f"no question, region or test is called {word}"
+
+
+def _stale_output(stage: Stage, text: str) -> Iterator[tuple[int, str]]:
+    """Yield lines that show how a question passes with other numbers than it has."""
+    tests = load_tests(sorted((stage.folder / "tests").glob("test_*.py")))
+    for question in stage.questions:
+        count = sum(test.question == question.id for test in tests.values())
+        right = (count, count, question.points, question.points)
+        for line in PASSED.finditer(text):
+            if line[1] == question.id and tuple(map(int, line.groups()[1:])) != right:
+                yield line.start(), f"{question.id} has {count} tests and {question.points} points"
 
 
 def _names(course: Course, stage: Stage) -> Callable[[str], bool]:

@@ -1,5 +1,6 @@
 """A stage's tree on disk whose answers come and go: what the gates and the mutants run tests on."""
 
+import fcntl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,10 @@ class StageTree:
 
     def __init__(self, course: Course, stage: Stage, folder: Path):
         self.course, self.stage, self.folder = course, stage, folder
+        # Two runs of the gates would take each other's answers away; the second waits.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = folder.with_name(f"{folder.name}.lock").open("w")
+        fcntl.lockf(self._lock, fcntl.LOCK_EX)
         self.texts: dict[str, str] = {}
         copied = copied_files(course, stage.name)
         expected = set(copied) | set(course.files(stage.name))

@@ -24,6 +24,12 @@ needs = ["hw1.area"]
 hints = ["Add.", "A square has four sides."]
 """
 
+HANDOUT_ONE = """
+# Shapes
+
+hw1.area has the regions hw1.square and hw1.circle, hw1.edge has hw1.around.
+"""
+
 STAGE_TWO = """
 title = "Solids"
 module = "needle"
@@ -235,12 +241,12 @@ replace = "return 3.14159265358979 * radius**2"
 
 FILES = {
     "hw_stages/hw1/stage.toml": STAGE_ONE,
-    "hw_stages/hw1/handout.md": "# Shapes\n",
+    "hw_stages/hw1/handout.md": HANDOUT_ONE,
     "hw_stages/hw1/tests/test_shapes.py": TESTS_ONE,
     "hw_stages/hw1/mutants.toml": MUTANTS_ONE,
     "hw_stages/hw1/variants.toml": VARIANTS_ONE,
     "hw_stages/hw2/stage.toml": STAGE_TWO,
-    "hw_stages/hw2/handout.md": "# Solids\n",
+    "hw_stages/hw2/handout.md": "# Solids\n\nhw2.volume has the region hw2.cube.\n",
     "hw_stages/hw2/tests/test_solids.py": TESTS_TWO,
     "python/needle/__init__.py": PACKAGE,
     "python/needle/shapes.py": SHAPES,

@@ -97,6 +97,11 @@ def test_a_missing_handout_is_found(folder):
     assert "no handout.md" in offences(folder, "stages")
 
 
+def test_a_question_that_the_handout_does_not_name_is_found(folder):
+    change(folder, "hw_stages/hw1/handout.md", "hw1.edge", "the edge")
+    assert "question hw1.edge is never named" in offences(folder, "handouts")
+
+
 # --- leaks ---
 
 

@@ -186,6 +186,8 @@ simple_ml.add(1, 2)
 ## The command
 
 `needle test hw0.add` or `needle test hw0.add::small --seed 3`.
+
+    ok  hw0.add       1 of 1   tests   100 of 100 points
 """
 TESTS = """\
 from needle_course.testing import equal, graded
@@ -260,6 +262,8 @@ def test_a_good_handout_has_no_fault(course):
         ("--seed 3", "--sede 3", ":14: needle test has no option --sede"),
         ("hw0.add::small", "hw0.add::large", ":14: no question, region or test is called "
          "hw0.add::large"),
+        ("1 of 1", "2 of 2", ":16: hw0.add has 1 tests and 100 points"),
+        ("100 of 100", "50 of 50", ":16: hw0.add has 1 tests and 100 points"),
         ("simple_ml.add(1, 2)", "sum_of_both = x + y",
          ":9: shows a line of the answer to hw0.add.sum"),
         ("test hw0.add`", "test hw0.sub`", ":14: no question, region or test is called hw0.sub"),

@@ -27,9 +27,8 @@ def blocks(language):
 def course(tmp_path):
     """Return hw0 alone in a folder, with the five steps of the page done to it."""
     shutil.copytree(STAGES / "hw0", tmp_path / "hw_stages" / "hw0")
-    shutil.copytree(ROOT / "data" / "digits", tmp_path / "data" / "digits")
-    listed = load_course(ROOT).files("hw0").values()
-    for source in listed:
+    whole = load_course(ROOT)
+    for source in [*whole.files("hw0").values(), *whole.data("hw0")]:
         if not source.startswith("hw_stages/hw0/"):
             (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / source, tmp_path / source)
