@@ -9,7 +9,7 @@ import basis
 import digit
 import digits
 import numpy as np
-from table import Table
+import table
 
 sys.path.insert(0, str(basis.ROOT / "src"))  # before apps/simple_ml.py, which later stages have
 
@@ -40,7 +40,7 @@ def main() -> None:
     """Train both, print their errors, and what they take a digit for."""
     path, mine = digit.own_digit(basis.SAMPLE)
     train, test = (simple_ml.parse_mnist(*digits.files(part)) for part in ("train", "t10k"))
-    table = Table()
+    table.header()
     theta = softmax_regression(*train)
     table.line(
         "softmax regression", *(simple_ml.loss_err(X @ theta, y)[1] for X, y in (train, test))

@@ -9,7 +9,7 @@ import basis
 import digit
 import digits
 import numpy as np
-from table import Table
+import table
 
 os.environ["NEEDLE_BACKEND"] = "np"
 
@@ -30,7 +30,7 @@ def main() -> None:
     def logits(X: np.ndarray) -> ndl.Tensor:
         return ndl.relu(ndl.Tensor(X) @ W1) @ W2
 
-    table = Table()
+    table.header()
     for epoch in range(1, EPOCHS + 1):
         W1, W2 = nn_epoch(X, y, W1, W2, lr=0.2, batch=100)
         if epoch % 5 == 0:

@@ -9,7 +9,7 @@ import basis
 import digit
 import digits
 import numpy as np
-from table import Table
+import table
 
 os.environ["NEEDLE_BACKEND"] = "np"
 
@@ -28,7 +28,7 @@ def main() -> None:
     np.random.seed(0)
     model = MLPResNet(784, hidden_dim=200, num_blocks=2, drop_prob=0.3)
     opt = ndl.optim.Adam(model.parameters(), lr=0.002, weight_decay=0.001)
-    table = Table()
+    table.header()
     for number in range(1, EPOCHS + 1):
         train_error, _ = epoch(train, model, opt)
         test_error, _ = epoch(test, model)

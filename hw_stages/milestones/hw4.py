@@ -11,7 +11,7 @@ import digit
 import digits
 import numpy as np
 import pieces
-from table import Table
+import table
 
 os.environ["NEEDLE_BACKEND"] = "nd"
 
@@ -56,7 +56,7 @@ def learn_digits() -> None:
     model = cnn()
     opt = ndl.optim.Adam(model.parameters(), lr=0.005)
     loss_fn = nn.SoftmaxLoss()
-    table = Table()
+    table.header()
     for epoch in range(1, EPOCHS + 1):
         wrong = 0
         for start in range(0, len(X), BATCH):

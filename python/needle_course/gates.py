@@ -24,7 +24,7 @@ from needle_course.offences import Offence, line_of
 from needle_course.runner import import_paths
 from needle_course.stages import Course, Stage, load_course
 from needle_course.starter import build_tree
-from needle_course.trees import StageTree
+from needle_course.trees import StageTree, one_at_a_time
 
 SOURCE_FOLDERS = ("python/needle", "apps", "src", "hw_stages")
 Gate = Callable[[Course, Stage, Path], Collection[Offence]]
@@ -147,6 +147,7 @@ def _tests(course: Course, stage: Stage) -> Iterator[Offence]:
         yield Offence(line_of(stage.folder / "stage.toml", question), f"{question} has no test")
 
 
+@one_at_a_time
 def blank_starter(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     """Return what keeps the blank starter from being imported, compiled or formatted.
 

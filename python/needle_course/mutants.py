@@ -14,7 +14,7 @@ from needle_course.errors import CourseError
 from needle_course.offences import Offence, line_of
 from needle_course.runner import Result
 from needle_course.stages import Course, Stage, load_course
-from needle_course.trees import Edit, StageTree, regions_up_to
+from needle_course.trees import Edit, StageTree, alone, one_at_a_time, regions_up_to
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -163,6 +163,7 @@ def run_mutants(
     return rows
 
 
+@one_at_a_time
 def survivors(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     """Return the mutants that their test did not kill, and the tests that no mutant names."""
     offences = []
@@ -189,6 +190,7 @@ def survivors(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     return offences
 
 
+@one_at_a_time
 def refused_variants(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     """Return the tests that a legitimate variant does not pass; a stage has three or more."""
     path = stage.folder / "variants.toml"
@@ -249,7 +251,8 @@ def main(arguments: list[str] | None = None) -> int:
         rows: list[Row] = []
         for name in wanted or course.by_name:
             folder = course.root / "build" / "gates" / name
-            rows += run_mutants(course, course.stage(name), folder, options.question, seen)
+            with alone(folder):
+                rows += run_mutants(course, course.stage(name), folder, options.question, seen)
     except CourseError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -1,13 +1,15 @@
 """A stage's tree on disk whose answers come and go: what the gates and the mutants run tests on."""
 
 import fcntl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 
 from needle_course import runner
 from needle_course.errors import CourseError
 from needle_course.markers import STAGES
+from needle_course.offences import Offence
 from needle_course.stages import Course, Stage
 from needle_course.starter import Filled, copied_files, tree_texts
 
@@ -29,6 +31,29 @@ def earlier_regions(course: Course, name: str) -> set[str]:
     }
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process works in a tree's folder: it would take the answers away."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+Gate = Callable[[Course, Stage, Path], list[Offence]]
+
+
+def one_at_a_time(gate: Gate) -> Gate:
+    """Return a gate that works in its folder alone."""
+
+    @wraps(gate)
+    def run(course: Course, stage: Stage, folder: Path) -> list[Offence]:
+        with alone(folder):
+            return gate(course, stage, folder)
+
+    return run
+
+
 class StageTree:
     """The tree of one stage in a folder. Files are written only when they change, so a compiled
     module is built anew only if its sources did.
@@ -36,10 +61,6 @@ class StageTree:
 
     def __init__(self, course: Course, stage: Stage, folder: Path):
         self.course, self.stage, self.folder = course, stage, folder
-        # Two runs of the gates would take each other's answers away; the second waits.
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = folder.with_name(f"{folder.name}.lock").open("w")
-        fcntl.lockf(self._lock, fcntl.LOCK_EX)
         self.texts: dict[str, str] = {}
         copied = copied_files(course, stage.name)
         expected = set(copied) | set(course.files(stage.name))

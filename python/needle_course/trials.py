@@ -7,9 +7,10 @@ from needle_course import runner
 from needle_course.offences import Offence
 from needle_course.runner import Result
 from needle_course.stages import Course, Stage
-from needle_course.trees import StageTree, earlier_regions, regions_up_to
+from needle_course.trees import StageTree, earlier_regions, one_at_a_time, regions_up_to
 
 
+@one_at_a_time
 def free_points(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     """Return the tests that the blank stage does not fail for want of their own answers.
 
@@ -30,6 +31,7 @@ def free_points(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     return offences
 
 
+@one_at_a_time
 def own_stub(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     """Return the tests that do not fail with a region of their question when only that is blank."""
     tree = StageTree(course, stage, folder)
@@ -57,6 +59,7 @@ def _unwritten(stage: Stage, result: Result, regions: set[str], state: str) -> I
         yield Offence(where, f"{result.test} {state} fails with {result.region or 'no region'}")
 
 
+@one_at_a_time
 def reference(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     """Return the tests that the answered stage or the full repository does not pass.
 
@@ -70,6 +73,7 @@ def reference(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     return offences + list(_failures(stage, full, "full repository"))
 
 
+@one_at_a_time
 def earlier_tests(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     """Return the tests of earlier stages that fail on the answered tree of this one."""
     tree = StageTree(course, stage, folder)
