@@ -71,11 +71,17 @@ class Op:
         raise NotImplementedError
 
     def gradient_as_tuple(self, out_grad: Any, node: Any) -> tuple[Any, ...]:
-        """Return `gradient` as a tuple, also for a single input."""
+        """Return `gradient` as a tuple, also for a single input; GraphError unless each input of
+        `node` has one.
+        """
         output = self.gradient(out_grad, node)
-        if isinstance(output, tuple):
-            return output
-        return tuple(output) if isinstance(output, list) else (output,)
+        grads = tuple(output) if isinstance(output, tuple | list) else (output,)
+        if len(grads) != len(node.inputs):
+            raise GraphError(
+                f"[{type(self).__name__}.gradient] returned {len(grads)} gradients for "
+                f"{len(node.inputs)} inputs; one each, or None (a TensorTuple is one)"
+            )
+        return grads
 
 
 class TensorOp(Op):

@@ -64,7 +64,7 @@ def _row(
     passed = sum(verdicts.get(test) == "pass" for test in tests)
     unknown = sum(test not in verdicts for test in tests)
     failed = len(tests) - passed - unknown
-    points = question.points if tests and passed == len(tests) else 0
+    points = question.earned(passed, len(tests))
     return Row(
         stage.name,
         question.id,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from needle_course.runner import Result, points, questions_of
+from needle_course.runner import Result, questions_of
 from needle_course.stages import Stage
 
 if TYPE_CHECKING:
@@ -94,17 +94,21 @@ def failure(result: Result) -> str:
 def scores(stage: Stage, results: Sequence[Result]) -> dict[str, Any]:
     """Return the points of the questions that were tested, as what JSON holds."""
     worth = {question.id: question for question in stage.questions}
-    rows = [
-        {
-            "question": name,
-            "passed": sum(result.passed for result in of_question),
-            "tests": len(of_question),
-            "points": points(worth[name], of_question) if name in worth else 0,
-            "of": worth[name].points if name in worth else 0,
-        }
-        for name, of_question in questions_of(stage, results).items()
-        if of_question
-    ]
+    rows = []
+    for name, of_question in questions_of(stage, results).items():
+        if not of_question:
+            continue
+        passed, tests = sum(result.passed for result in of_question), of_question[0].tests
+        rows.append(
+            {
+                "question": name,
+                "passed": passed,
+                "run": len(of_question),
+                "tests": tests,
+                "points": worth[name].earned(passed, tests) if name in worth else 0,
+                "of": worth[name].points if name in worth else 0,
+            }
+        )
     return {
         "stage": stage.name,
         "points": sum(row["points"] for row in rows),
@@ -117,11 +121,12 @@ def summary(stage: Stage, results: Sequence[Result], short: bool = False) -> str
     """Return the points of each question that was tested, and their sum."""
     record = scores(stage, results)
     lines = [
-        f"{_mark(row['passed'] == row['tests'])}  {row['question']:<28} "
-        f"{row['passed']:>3} of {row['tests']:<3} tests   {row['points']:>3g} of {row['of']} points"
+        f"{_mark(row['passed'] == row['run'])}  {row['question']:<28} "
+        f"{row['passed']:>3} of {row['run']:<3} tests  {row['points']:>4g} of {row['of']} points"
+        + (f"; {left} not run" if (left := row["tests"] - row["run"]) else "")
         for row in record["questions"]
     ]
-    tests = sum(row["tests"] for row in record["questions"])
+    tests = sum(row["run"] for row in record["questions"])
     total = f"{stage.name}: {record['points']:g} of {record['of']} points"
     return f"{total}, {tests} tests pass" if short else "\n".join([*lines, total])
 
@@ -149,7 +154,7 @@ def _row(row: Row) -> str:
     mark = colour("--", "red") if row.failed else mark
     states = [(row.passed, "pass"), (row.failed, "fail"), (row.unknown, "not run")]
     counts = ", ".join(f"{count} {word}" for count, word in states if count) or "no tests"
-    points_of = f"{row.points:>3g} of {row.worth:<3}" if row.counts else f"{'off':<10}"
+    points_of = f"{row.points:>4g} of {row.worth:<3}" if row.counts else f"{'off':<11}"
     return f"  {mark}  {row.question:<26} {points_of}  {counts:<26} {row.title}"
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from needle_course import building, launcher
 from needle_course.collection import load_tests, stage_of, test_files
 from needle_course.launcher import Ended, Worker
-from needle_course.stages import Question, Stage
+from needle_course.stages import Stage
 
 if TYPE_CHECKING:
     from needle_course.testing import GradedTest
@@ -61,6 +61,7 @@ class Result:
     seconds: float = 0.0
     printed: str = ""
     about: str = ""
+    tests: int = 1  # how many the question has, also where only some are run
 
     @property
     def passed(self) -> bool:
@@ -195,7 +196,10 @@ class Session:
         test = self.tests[test_id]
         seed = test.seed if self.seed is None else self.seed
         about = " ".join(test.doc.split("\n\n")[0].split())
-        result = Result(test_id, test.question, "harness_error", seed=seed, about=about)
+        tests = sum(other.question == test.question for other in self.tests.values())
+        result = Result(
+            test_id, test.question, "harness_error", seed=seed, about=about, tests=tests
+        )
         device = self._device(test.question)
         worker = self._worker(device)
         if (event := worker.ready())["event"] != "ready":
@@ -461,8 +465,3 @@ def questions_of(stage: Stage, results: Sequence[Result]) -> dict[str, list[Resu
     for result in results:
         table.setdefault(result.question, []).append(result)
     return table
-
-
-def points(question: Question, results: Sequence[Result]) -> float:
-    """Return the points of a question: all of them if every test passed, else none."""
-    return question.points if results and all(result.passed for result in results) else 0

@@ -1,5 +1,6 @@
 """The stages as hw_stages/hwN/stage.toml lists them: files, questions, points, hints, devices."""
 
+import math
 import re
 import sys
 from dataclasses import dataclass, field
@@ -44,6 +45,10 @@ class Question:
     def stage(self) -> str:
         """Return the stage that asks it."""
         return self.id.split(".")[0]
+
+    def earned(self, passed: int, tests: int) -> float:
+        """Return the points for `passed` of all its `tests`: their share, down to a tenth."""
+        return math.floor(10 * self.points * passed / tests) / 10 if tests else 0.0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from needle_course.errors import CourseError
-from needle_course.stages import load_course
+from needle_course.stages import Question, load_course
 from tests.course.course_of_two import change, write_course
 
 
@@ -69,3 +69,12 @@ def test_a_wrong_entry_is_refused(folder, old, new, message):
 def test_a_folder_without_stages_is_refused(tmp_path):
     with pytest.raises(CourseError, match="no stage.toml"):
         load_course(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("passed", "tests", "earned"),
+    [(40, 40, 25), (33, 40, 20.6), (1, 40, 0.6), (0, 40, 0), (399, 400, 24.9), (0, 0, 0)],
+)
+def test_the_tests_of_a_question_share_its_points(passed, tests, earned):
+    question = Question("hw1.backward", "The gradients", 25, ())
+    assert question.earned(passed, tests) == earned

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cuda_emulator.emulator_cases import MODES, Cases, names_in_sources
+from tools import cu2cpp
 
 FEATURES = [("feature", name) for name in names_in_sources("feature", "features.cu")]
 FUNCTIONS = [
@@ -152,6 +153,26 @@ def run_program(mode, lines):
         text=True,
         timeout=60,
     )
+
+
+def test_a_kernel_takes_no_reference(tmp_path):
+    """nvcc compiles it, and hands the kernel an address of the host."""
+    source = tmp_path / "kernel.cu"
+    source.write_text(
+        "#include <cuda_runtime.h>\n"
+        "__global__ void kernel(const dim3& size) {}\n"
+        "void run() { kernel<<<1, 1>>>(dim3(1)); }\n"
+    )
+    rewritten = tmp_path / "kernel.cc"
+    assert cu2cpp.main([str(source), str(rewritten)]) in (None, 0)
+    include = Path(__file__).parents[2] / "src/cuda_emulator/include"
+    compiled = subprocess.run(
+        [os.environ.get("CXX", "c++"), "-std=c++17", "-fsyntax-only", "-I", include, rewritten],
+        capture_output=True,
+        text=True,
+    )
+    assert compiled.returncode != 0
+    assert "a kernel takes its parameters by value" in compiled.stderr
 
 
 @pytest.mark.parametrize("mode", MODES)

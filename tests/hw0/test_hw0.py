@@ -3,6 +3,7 @@
 import gzip
 import importlib.util
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 HW0 = Path(__file__).parents[2] / "hw_stages" / "hw0"
 DIGITS = Path(__file__).parents[2] / "data" / "digits"
+OUTSIDE = {name: os.environ[name] for name in os.environ if name != "MAKEFLAGS"}  # not of a `make`
 
 
 def load(name, path):
@@ -30,12 +32,10 @@ simple_ml = load("hw0_simple_ml", HW0 / "src" / "simple_ml.py")
 @pytest.fixture(scope="module")
 def extension(tmp_path_factory):
     """The compiled module, built by the stage's Makefile away from the source tree."""
-    folder = shutil.copytree(
-        HW0, tmp_path_factory.mktemp("hw0") / "hw0", ignore=shutil.ignore_patterns("*.so")
-    )
+    leftovers = shutil.ignore_patterns("*.so", ".needle")
+    folder = shutil.copytree(HW0, tmp_path_factory.mktemp("hw0") / "hw0", ignore=leftovers)
     command = ["make", f"PYTHON={sys.executable}"]
-    outside = {name: os.environ[name] for name in os.environ if name != "MAKEFLAGS"}
-    built = subprocess.run(command, cwd=folder, env=outside, capture_output=True, text=True)
+    built = subprocess.run(command, cwd=folder, env=OUTSIDE, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     return load("simple_ml_ext", folder / "src" / "simple_ml_ext.so")
 
@@ -203,6 +203,24 @@ def test_cpp_epoch_on_no_rows_changes_nothing(extension, problem):
     before = theta.copy()
     extension.softmax_regression_epoch_cpp(X[:0], y[:0], theta, 0.1, 10)
     np.testing.assert_array_equal(theta, before)
+
+
+@pytest.mark.parametrize(
+    ("changed", "compiled"),
+    [
+        ("simple_ml_ext.cpp", {"simple_ml_ext.cpp"}),
+        ("simple_ml_ext_module.cpp", {"simple_ml_ext_module.cpp"}),
+        ("simple_ml_ext.h", {"simple_ml_ext.cpp", "simple_ml_ext_module.cpp"}),
+        ("simple_ml.py", set()),
+    ],
+)
+def test_make_compiles_only_what_changed(extension, changed, compiled):
+    """The binding takes seconds to compile; an edit of the loops must not wait for it."""
+    folder = Path(extension.__file__).parents[1]
+    command = ["make", "--dry-run", f"--what-if=src/{changed}"]
+    planned = subprocess.run(command, cwd=folder, env=OUTSIDE, capture_output=True, text=True)
+    assert set(re.findall(r"-c src/(\S+)", planned.stdout)) == compiled
+    assert ("-shared" in planned.stdout) == bool(compiled)
 
 
 @pytest.mark.parametrize(

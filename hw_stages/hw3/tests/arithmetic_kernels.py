@@ -121,7 +121,8 @@ def elementwise_tests(question, device):
 
 
 # (outputs, reduce_size)
-BLOCKS = ((1, 1), (1, 13), (5, 1), (7, 9), (255, 3), (257, 5), (600, 2), (3, 400))
+BLOCKS = ((1, 1), (1, 13), (5, 1), (7, 9), (255, 3), (257, 5), (600, 2), (3, 400), (0, 3))
+EMPTY_BLOCKS = ((4, 0), (0, 0), (300, 0))  # for sums; an empty block has no maximum
 
 
 def reduce_test(test, about, kernel, numbers, device_name, blocks=BLOCKS, clean=False):
@@ -166,12 +167,20 @@ def reduce_tests(question, device):
     """Return the tests of the reductions of one device."""
     table = {
         "reduce_sum": ("reduce_sum", any_numbers, "Sums of blocks, into an output full of junk."),
+        "reduce_sum_empty": ("reduce_sum", any_numbers, "The sum of a block without numbers is 0."),
         "reduce_max": ("reduce_max", any_numbers, "Maxima of blocks."),
         "reduce_max_below_zero": ("reduce_max", negative_numbers, "Maxima where all is below 0."),
         "reduce_max_nan": ("reduce_max", some_nans, "A block with a NaN anywhere has NaN."),
     }
     return [
-        reduce_test(f"{question}::{name}", about, kernel, numbers, device)
+        reduce_test(
+            f"{question}::{name}",
+            about,
+            kernel,
+            numbers,
+            device,
+            EMPTY_BLOCKS if name == "reduce_sum_empty" else BLOCKS,
+        )
         for name, (kernel, numbers, about) in table.items()
     ]
 

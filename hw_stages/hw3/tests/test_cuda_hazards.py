@@ -46,7 +46,7 @@ TILED = [
     arithmetic.matmul_test(
         f"{QUESTION}::tiled_into_junk",
         "An output that holds other numbers.",
-        SMALL[:2],
+        [*SMALL[:2], (1, 0, 2), (0, 1, 1)],
         "cuda",
         "matmul_tiled",
     ),

@@ -7,18 +7,20 @@ from needle_course.testing import close, graded
 
 SQUARE = [(1, 1, 1), (8, 8, 8), (17, 17, 17)]
 OBLONG = [(3, 5, 7), (13, 1, 9), (1, 40, 1), (1, 6, 33), (33, 6, 1), (31, 70, 65)]
+EMPTY = [(0, 3, 2), (3, 0, 2), (2, 3, 0), (20, 0, 20)]
 AROUND_A_BLOCK = [(16, 3, 16), (17, 3, 15), (257, 2, 1), (1, 2, 257), (40, 9, 30)]
 
 CPU = [
     matmul_test("hw3.cpu_matmul::square", "Square matrices.", SQUARE, "cpu"),
     matmul_test("hw3.cpu_matmul::oblong", "Three different sizes.", OBLONG, "cpu"),
+    matmul_test("hw3.cpu_matmul::empty", "An axis without elements.", EMPTY, "cpu"),
     matmul_test(
         "hw3.cpu_matmul::tiled_one_tile", "One tile times one.", [(1, 1, 1)], "cpu", "matmul_tiled"
     ),
     matmul_test(
         "hw3.cpu_matmul::tiled",
         "Several tiles each way.",
-        [(1, 2, 1), (2, 1, 3), (3, 4, 2), (5, 1, 1), (16, 16, 16)],
+        [(1, 2, 1), (2, 1, 3), (3, 4, 2), (5, 1, 1), (16, 16, 16), (2, 0, 2), (0, 1, 1)],
         "cpu",
         "matmul_tiled",
     ),
@@ -27,6 +29,7 @@ CPU = [
 CUDA = [
     matmul_test("hw3.cuda_matmul::square", "Square matrices.", SQUARE, "cuda"),
     matmul_test("hw3.cuda_matmul::oblong", "Three different sizes.", OBLONG, "cuda"),
+    matmul_test("hw3.cuda_matmul::empty", "An axis without elements.", EMPTY, "cuda"),
     matmul_test(
         "hw3.cuda_matmul::around_a_block",
         "Results of 255, 256, 257 and more elements.",

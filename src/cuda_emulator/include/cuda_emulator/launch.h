@@ -64,6 +64,8 @@ void run(const Launch& launch);
 struct KernelAddress {
   template <class Result, class... Parameters>
   const void* operator()(Result (*kernel)(Parameters...)) const {
+    static_assert(!(std::is_reference_v<Parameters> || ...),
+                  "a kernel takes its parameters by value: a reference is an address of the host");
     return reinterpret_cast<const void*>(kernel);
   }
 };
