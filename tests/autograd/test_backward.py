@@ -303,11 +303,12 @@ def test_gradient_as_tuple_takes_one_a_tuple_and_a_list():
     x = tensor64([1.0])
     op = ops.Negate()
     assert [type(part) for part in op.gradient_as_tuple(g, op(x))] == [Tensor]
-    for many in ((g, g), [g, g]):
+    for many in ((g, g, g), [g, g, g]):
         named = Named(lambda *_, many=many: many)
-        assert named.gradient_as_tuple(g, named(x, x)) == (g, g)
-        with pytest.raises(GraphError, match="returned 2 gradients for 3 inputs"):
-            named.gradient_as_tuple(g, named(x, x, x))
+        assert named.gradient_as_tuple(g, named(x, x, x)) == (g, g, g)
+    named = Named(lambda *_: (g, g))
+    with pytest.raises(GraphError, match="returned 2 gradients for 3 inputs"):
+        named.gradient_as_tuple(g, named(x, x, x))
 
 
 def test_a_result_keeps_its_op_for_checks_from_outside(rng):

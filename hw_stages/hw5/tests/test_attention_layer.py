@@ -154,4 +154,4 @@ class LaterSteps:
 
     def check(inputs, outputs):
         before, after = outputs["before"][:, :3], outputs["after"][:, :3]
-        close("the first three outputs", after, before, rtol=1e-4, atol=1e-5)
+        close("the output of the first three steps", after, before, rtol=1e-4, atol=1e-5)

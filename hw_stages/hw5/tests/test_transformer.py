@@ -150,7 +150,7 @@ class LaterSteps:
 
     def check(inputs, outputs):
         before, after = outputs["before"], outputs["after"]
-        close("the first three outputs", after[:3], before[:3], rtol=1e-4, atol=1e-5)
+        close("the output of the first three steps", after[:3], before[:3], rtol=1e-4, atol=1e-5)
         changed = np.abs(after[3:] - before[3:]).max(axis=2) > 1e-3
         equal("later outputs change", changed, np.ones(changed.shape, dtype=bool))
 
