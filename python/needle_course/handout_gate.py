@@ -10,7 +10,6 @@ from typing import Any
 
 from needle_course import handout_builder, leaks
 from needle_course.collection import load_tests
-from needle_course.markers import comment_prefix
 from needle_course.offences import Offence
 from needle_course.stages import Course, Stage
 
@@ -36,21 +35,7 @@ def faults(course: Course, stage: Stage) -> list[Offence]:
     offences = [
         Offence(f"{handout.name}:{text.count(chr(10), 0, at) + 1}", what) for at, what in found
     ]
-    return [*offences, *leaks.leaks_in_text(text, handout.name, _secret_lines(course, stage))]
-
-
-def _secret_lines(course: Course, stage: Stage) -> dict[str, list[str]]:
-    """Return the lines of each answer that no given code of the stage has too."""
-    given: set[str] = set()
-    for to, source in course.files(stage.name).items():
-        prefix = comment_prefix(to)
-        if prefix is not None:
-            text = (course.root / source).read_text(encoding="utf-8")
-            given |= leaks.given_lines(text, prefix, source)
-    return {
-        region: [line for line in lines if line not in given]
-        for region, lines in leaks.answer_lines(course).items()
-    }
+    return [*offences, *leaks.leaks_in_text(text, handout.name, leaks.secret_lines(course, stage))]
 
 
 def _needle() -> Any:

@@ -53,6 +53,16 @@ def answer_lines(course: Course) -> dict[str, list[str]]:
     return lines
 
 
+def secret_lines(course: Course, stage: Stage) -> dict[str, list[str]]:
+    """Return the lines of each answer that the blank starter of a stage does not give away."""
+    texts = tree_texts(course, stage.name).values()
+    given = {squeezed(line) for text in texts for line in text.splitlines()}
+    return {
+        region: [line for line in lines if line not in given]
+        for region, lines in answer_lines(course).items()
+    }
+
+
 def _sources(stage: Stage) -> Iterator[str]:
     return (file.source for file in stage.files)
 
