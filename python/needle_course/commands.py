@@ -203,6 +203,9 @@ def submit(
 @app.command()
 def milestone(
     stage: Annotated[str | None, typer.Argument(help="hw0 to hw5.", metavar="[hwN]")] = None,
+    drawing: Annotated[
+        Path | None, typer.Argument(help="A digit of yours, where one is read.", metavar="[PNG]")
+    ] = None,
     tree: Tree = None,
 ) -> None:
     """Run the milestone of a stage on your own code."""
@@ -224,7 +227,7 @@ def milestone(
         raise typer.Exit(BUILD)
     paths = import_paths(workspace.root, chosen)
     done = subprocess.run(
-        [sys.executable, str(program)],
+        [sys.executable, str(program), *([str(drawing.resolve())] if drawing else [])],
         cwd=workspace.root,
         env=environment_for(paths, chosen.environment),
     )

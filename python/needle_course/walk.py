@@ -112,8 +112,9 @@ class Walk:
                 if other.id not in tested:
                     self.fail(other.id, "has no test")
         scores = [record for record in records if "points" in record]
-        if not scores or scores[-1]["points"] != 100:
-            self.fail(stage.name, f"ends with {scores[-1]['points'] if scores else 'no'} points")
+        points = f"{scores[-1]['points']:g}" if scores else "no"
+        if points != "100":
+            self.fail(stage.name, f"ends with {points} points")
 
     def judge(self, result: Mapping[str, Any], answered: set[str], last: str) -> None:
         """Note an answered question's test that fails, or a later question's that passes."""

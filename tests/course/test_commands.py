@@ -241,6 +241,10 @@ def test_milestone_runs_on_the_students_code(course, mine):
     answer_all(mine)
     done = needle(course, mine, "milestone")
     assert (done.returncode, done.stdout) == (0, "42 np\n")
+    (mine / "milestones/hw1.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    drawn = needle(course, mine, "milestone", "hw1", "mine.png")
+    assert drawn.stdout == f"{[str(mine / 'mine.png')]}\n"
+    (mine / "milestones/hw1.py").write_text(program)
     answer(mine, OPS, "hw1.double", "return 1 / 0")
     assert needle(course, mine, "milestone", "hw1").returncode == 1
 

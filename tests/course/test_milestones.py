@@ -297,7 +297,7 @@ def filled(request, course, tmp_path_factory):
 
 def errors_in(output):
     """Return the last line's training and test error of a milestone's table."""
-    *_, last = re.findall(r"([\d.]+)% +([\d.]+)% +[\d.]+$", output, re.MULTILINE)
+    *_, last = re.findall(r"([\d.]+)% +([\d.]+)%$", output, re.MULTILINE)
     return [float(each) for each in last]
 
 
