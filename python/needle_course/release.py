@@ -30,7 +30,9 @@ TEXTS |= {".h", ".def", ".cmake", ""}
 
 
 def build_handouts(course: Course, out: Path) -> Path:
-    """Build the handouts whose sources changed since they were built to `out`; return it."""
+    """Build the handouts whose sources changed since they were built to `out`, and run each notebook
+    in a kernel; return `out`.
+    """
     from needle_course import handout_builder
 
     for stage in course.stages:
@@ -39,7 +41,7 @@ def build_handouts(course: Course, out: Path) -> Path:
         if stamp.is_file() and stamp.read_text() == sources:
             continue
         shutil.rmtree(out / stage.name, ignore_errors=True)
-        handout_builder.build(course, stage, out / stage.name)
+        handout_builder.build(course, stage, out / stage.name, execute_notebook=True)
         stamp.write_text(sources)
     return out
 
