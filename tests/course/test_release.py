@@ -90,7 +90,8 @@ def test_handouts_are_built_when_their_sources_changed(tmp_path, monkeypatch):
     course = load_course(write_course(tmp_path / "course"))
     built = []
 
-    def build(course, stage, out):
+    def build(course, stage, out, execute_notebook):
+        assert execute_notebook
         built.append(stage.name)
         out.mkdir(parents=True)
 
