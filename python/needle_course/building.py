@@ -12,13 +12,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from needle_course.launcher import environment_for
-from needle_course.stages import Stage
+from needle_course.stages import Question, Stage
 
 if TYPE_CHECKING:
     from needle_course.runner import Result
@@ -77,18 +77,26 @@ class Built:
         return any(Path(file).suffix in CUDA or "/common/" in file for file in self.files)
 
 
-def build(tree: Path, stage: Stage, devices: Collection[str] = tuple(TARGETS)) -> Built:
+def build(tree: Path, stage: Stage, questions: Collection[Question] | None = None) -> Built:
     """Build the native modules of a stage in a tree; in the repository, `make build` does it.
 
-    devices: those whose questions are tested; the modules of others may wait.
+    questions: those that are tested (default: all); what only others need may wait.
     """
     tree = Path(tree).resolve()
-    in_repository = (tree / "hw_stages").is_dir()
-    if stage.build == "make":
-        return _make(tree / "hw_stages" / stage.name if in_repository else tree)
-    if stage.build == "cmake" and not in_repository:
-        return _cmake(tree, devices)
-    return Built()
+    asked = stage.questions if questions is None else questions
+    if (tree / "hw_stages").is_dir():
+        return _make(tree / "hw_stages" / stage.name) if stage.build == "make" else Built()
+    if not stage.build or not asked or (stage.build == "make" and not _any_native(tree, asked)):
+        return Built()
+    if not (tree / ".needle" / "build").is_dir():
+        sys.stderr.write("compiling the C++ code, the first time all of it: about half a minute\n")
+    return _make(tree) if stage.build == "make" else _cmake(tree, {q.device for q in asked})
+
+
+def _any_native(tree: Path, questions: Iterable[Question]) -> bool:
+    """Say whether an answer of these questions is native code; only hw0 works without any."""
+    regions = native_regions(tree)
+    return any(region in regions for question in questions for region in question.regions)
 
 
 def native_regions(tree: Path) -> dict[str, str]:

@@ -30,9 +30,7 @@ TEXTS |= {".h", ".def", ".cmake", ""}
 
 
 def build_handouts(course: Course, out: Path) -> Path:
-    """Build the handouts whose sources changed since they were built to `out`, and run each notebook
-    in a kernel; return `out`.
-    """
+    """Build the handouts to `out` whose sources changed, and run their notebooks; return `out`."""
     from needle_course import handout_builder
 
     for stage in course.stages:

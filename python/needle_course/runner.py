@@ -164,10 +164,11 @@ class Session:
                 self._workers["cpu"] = Worker(self._settings("cpu"), hold=True)
             self.tests = _in_order(load_tests(self.files), stage)
             self.selected = select(stage, list(self.tests), selection)
-            devices = {self._device(self.tests[test].question) for test in self.selected}
-            if build and devices:
-                self.built = building.build(self.tree, stage, devices)
-            if "cpu" in devices:
+            asked = {self.tests[test].question for test in self.selected}
+            if build:
+                questions = [question for question in stage.questions if question.id in asked]
+                self.built = building.build(self.tree, stage, questions)
+            if "cpu" in {self._device(question) for question in asked}:
                 self._workers["cpu"].begin()
         except BaseException:
             self.close()
