@@ -43,11 +43,14 @@ or_say = || { echo "needle needs $(1)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	@echo "$$($(BIN)/python -c '$(identity)') in $(CURDIR)" > $@
 
-# The module is built below, by Ninja; here pip only links the package and fetches what it needs.
+# The module is built below, by Ninja; here pip only fetches what the package needs and links it: by a path, for the
+# import hook that pip leaves would hide the needle of a stage's tree, which comes by PYTHONPATH.
 .venv/installed: pyproject.toml .venv/made-from
 	@echo "fetching packages into .venv (once, a minute at most)"
 	@SKBUILD_WHEEL_CMAKE=0 SKBUILD_EDITABLE_MODE=inplace \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[train,dev]'
+	@cd "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" && \
+		rm -f _editable*needle* _needle_editable* && echo "$(CURDIR)/python" > needle.pth
 	@touch $@
 
 setup: .venv/installed
