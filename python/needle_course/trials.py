@@ -69,7 +69,7 @@ def reference(course: Course, stage: Stage, folder: Path) -> list[Offence]:
     tree = StageTree(course, stage, folder)
     tree.fill(regions_up_to(course, stage.name))
     offences = list(_failures(stage, tree.run(), f"answered {stage.name}"))
-    full = runner.run(course.root, stage, build=False)
+    full = runner.run(course.root, stage)
     return offences + list(_failures(stage, full, "full repository"))
 
 
